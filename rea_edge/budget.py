@@ -1,0 +1,74 @@
+"""What a run may spend: the arithmetic of limits, reservation and settling. Pure; knows no run and no clock."""
+
+from rea_edge.records import LimitName, Limits, Usage
+
+BYTES_PER_TOKEN = 3  # an upper estimate for JSON and English; the server's count replaces it when it comes
+LEAST_ANSWER = 16  # tokens; below this no answer is worth asking for
+
+
+def tokens_of(size: int) -> int:
+    """Estimate the tokens of `size` bytes of text, rounded up."""
+    return -(-size // BYTES_PER_TOKEN)
+
+
+def limit_met(limits: Limits, used: Usage) -> LimitName | None:
+    """Name the limit that leaves no room for another step, or None.
+
+    All are totals of one run; steps are questions asked, seconds are time inside effects. Tried in the order
+    steps, tokens, seconds, so that the answer always names the same one.
+    """
+    if used.steps >= limits.steps:
+        return "steps"
+    if used.tokens >= limits.tokens:
+        return "tokens"
+    if used.seconds >= limits.task_s:
+        return "seconds"
+    return None
+
+
+def answer_cap(limits: Limits, used: Usage, prompt_tokens: int, context_tokens: int, answer_tokens: int) -> int:
+    """The most tokens the next answer may have; under `LEAST_ANSWER` the question must not be asked.
+
+    The least of: the cap of one answer, what the run has left after this prompt, what the context holds after it.
+    """
+    return min(answer_tokens, limits.tokens - used.tokens - prompt_tokens, context_tokens - prompt_tokens)
+
+
+def reserve(used: Usage, tokens: int) -> Usage:
+    """Charge a question before it is asked: one step and the most tokens it may cost."""
+    return Usage(steps=used.steps + 1, tokens=used.tokens + tokens, seconds=used.seconds, estimated=used.estimated)
+
+
+def settle(used: Usage, reserved: int, tokens: int, *, estimated: bool) -> Usage:
+    """Replace a reservation by the true cost. A server that counts more than was reserved is believed."""
+    return Usage(
+        steps=used.steps,
+        tokens=used.tokens - reserved + tokens,
+        seconds=used.seconds,
+        estimated=used.estimated or estimated,
+    )
+
+
+def spend_seconds(used: Usage, seconds: float) -> Usage:
+    """Add the time of one effect."""
+    return Usage(
+        steps=used.steps, tokens=used.tokens, seconds=round(used.seconds + seconds, 3), estimated=used.estimated
+    )
+
+
+def clamp(asked: dict[str, int | float], configured: Limits) -> Limits:
+    """The configured limits, lowered (never raised) by those a request names. Keys are fields of `Limits`."""
+
+    def whole(key: str, value: int) -> int:
+        return max(1, min(int(asked.get(key, value)), value))
+
+    def seconds(key: str, value: float) -> float:
+        return max(0.1, min(float(asked.get(key, value)), value))
+
+    return Limits(
+        steps=whole("steps", configured.steps),
+        tokens=whole("tokens", configured.tokens),
+        answer_tokens=whole("answer_tokens", configured.answer_tokens),
+        tool_s=seconds("tool_s", configured.tool_s),
+        task_s=seconds("task_s", configured.task_s),
+    )

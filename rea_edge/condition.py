@@ -1,0 +1,90 @@
+"""Comparisons of a recorded value with an operand: used by guards, completion criteria and interlocks.
+
+Holds the path grammar and the six operators. Pure; it never guesses: what cannot be compared is its own outcome.
+
+    path = key *("." (key / index))      at most 40 characters; key = 1*[A-Za-z0-9_-], index = 1*DIGIT into a list
+"""
+
+import math
+import re
+from typing import Literal, TypeGuard
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+Op = Literal[">", ">=", "<", "<=", "==", "!="]
+PATH_LENGTH = 40
+
+_PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_INDEX_LENGTH = 9
+_SHOWN = 40
+# For each operator, the orders (below -1, same 0, above 1) that make it true.
+_OPS: dict[Op, tuple[int, ...]] = {">": (1,), ">=": (0, 1), "<": (-1,), "<=": (-1, 0), "==": (0,), "!=": (-1, 1)}
+
+
+class Incomparable(Struct, frozen=True):
+    """Neither true nor false: the path leads nowhere, or the two values are of different types. `why` is a sentence."""
+
+    why: str
+
+
+def is_path(path: str) -> bool:
+    """Whether a text is a path of the grammar."""
+    return len(path) <= PATH_LENGTH and _PATH.fullmatch(path) is not None
+
+
+def lookup(value: object, path: str) -> object | UnsetType:
+    """Follow a path into a JSON value; UNSET where it leads nowhere (None is a value) or is not a path."""
+    if not is_path(path):
+        return UNSET
+    for at, key in enumerate(path.split(".")):
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif at and isinstance(value, list) and key.isdigit() and len(key) <= _INDEX_LENGTH and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return UNSET
+    return value
+
+
+def holds(value: object, path: str, op: Op, operand: int | float | str) -> bool | Incomparable:
+    """Compare what stands at `path` with `operand`: number with number, text with text (by code point).
+
+    A path that leads nowhere, or another type (true and null are no numbers), gives `Incomparable`: then nothing may
+    run, and `why` says so.
+    """
+    found = lookup(value, path)
+    if isinstance(found, UnsetType):
+        return Incomparable(f"there is no `{path[:_SHOWN]}` in the result")
+    return compare(found, op, operand, name=path)
+
+
+def compare(found: object, op: Op, operand: object, *, name: str = "the value") -> bool | Incomparable:
+    """Compare two values that are at hand; see `holds`."""
+    if isinstance(found, str) and isinstance(operand, str):
+        return (found > operand) - (found < operand) in _OPS[op]
+    if _is_number(found) and _is_number(operand):
+        return (found > operand) - (found < operand) in _OPS[op]
+    return Incomparable(f"{name} is {_kind(found)}, which cannot be compared with {_kind(operand)}")
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    # True is no number here, and NaN neither: it would make `!=` true.
+    if isinstance(value, float):
+        return not math.isnan(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str() | bool() | None:
+            shown = msgspec.json.encode(value if not isinstance(value, str) else value[:_SHOWN]).decode()
+            return f"the text {shown}" if isinstance(value, str) else shown
+        case int() if abs(value) >= 10**_SHOWN:
+            return "a very large number"
+        case _:
+            return f"the number {value}"

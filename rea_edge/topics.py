@@ -1,0 +1,96 @@
+"""The topic grammar of the wire: every topic is built and parsed here. Pure; knows no payload.
+
+Below `{root}/{node}/`: direction and person come first, so that five access patterns secure a broker.
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+What = Literal["task", "ctl", "call", "query", "say", "node"]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,36}")
+_ROOT = re.compile(r"[A-Za-z0-9_-]{1,36}(/[A-Za-z0-9_-]{1,36}){0,3}")
+_PLAIN: dict[str, What] = {"task": "task", "ctl": "ctl", "say": "say", "node": "node"}
+_WITH_LEAF: dict[str, What] = {"call": "call", "query": "query"}
+
+
+class Inbound(NamedTuple):
+    """Who sends what; `leaf` is the tool of a call and the subject of a query, else empty."""
+
+    who: str
+    what: What
+    leaf: str
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` can name a node, a person or a request (1 to 36 of `A-Z a-z 0-9 _ -`)."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_root(text: str) -> bool:
+    """Whether `text` can be a root: one to four names with slashes between."""
+    return _ROOT.fullmatch(text) is not None
+
+
+class Topics:
+    """The topics of one node. `root` and `node` must have passed `is_root` and `is_name`."""
+
+    def __init__(self, root: str, node: str) -> None:
+        assert is_root(root) and is_name(node), (root, node)
+        self.base = f"{root}/{node}"
+
+    @property
+    def requests(self) -> str:
+        """The filter for everything that is sent to this node."""
+        return f"{self.base}/in/#"
+
+    def inbound(self, topic: str) -> Inbound | None:
+        """Read a topic under `in/`; None if it is none of ours. Names that begin with `_` are reserved."""
+        prefix = f"{self.base}/in/"
+        if not topic.startswith(prefix):
+            return None
+        who, *rest = topic.removeprefix(prefix).split("/")
+        if not is_name(who) or who.startswith("_"):
+            return None
+        match rest:
+            case [word] if word in _PLAIN:
+                return Inbound(who, _PLAIN[word], "")
+            case [word, leaf] if word in _WITH_LEAF and 0 < len(leaf) <= 64:
+                return Inbound(who, _WITH_LEAF[word], leaf)
+            case _:
+                return None
+
+    def send(self, who: str, what: What, leaf: str = "") -> str:
+        """Where `who` publishes a request of this kind."""
+        return f"{self.base}/in/{who}/{what}/{leaf}" if leaf else f"{self.base}/in/{who}/{what}"
+
+    def state(self, who: str, task_id: str) -> str:
+        return f"{self.base}/out/{who}/task/{task_id}/state"
+
+    def event(self, who: str, task_id: str) -> str:
+        return f"{self.base}/out/{who}/task/{task_id}/event"
+
+    def reply(self, who: str, request_id: str | None) -> str:
+        """Where a reply goes; a request without a readable id is answered under `_bad`."""
+        return f"{self.base}/out/{who}/reply/{request_id or '_bad'}"
+
+    def last(self, who: str) -> str:
+        return f"{self.base}/out/{who}/last"
+
+    def all(self, what: Literal["status", "card", "health"]) -> str:
+        return f"{self.base}/out/_all/{what}"
+
+    def fence(self, session: int) -> str:
+        return f"{self.base}/out/_self/{session}"
+
+    @property
+    def fences(self) -> str:
+        return f"{self.base}/out/_self/+"
+
+    def person(self, who: str) -> str:
+        """The filter for everything this node says to `who`."""
+        return f"{self.base}/out/{who}/#"
+
+    def may_answer_at(self, who: str, topic: str) -> bool:
+        """Whether an MQTT 5 response topic lies where this person may be answered (and holds no wildcard)."""
+        return topic.startswith(f"{self.base}/out/{who}/") and not set(topic) & set("+#\0") and len(topic) <= 256

@@ -1,0 +1,147 @@
+"""What is published and received, as structs: the wire contract. Floor 0; holds shapes only.
+
+Requests refuse unknown keys by name. What a node publishes may grow; readers ignore keys they do not know, so the
+published structs decode leniently.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from rea_edge.errors import Code
+from rea_edge.records import Args, Done, LimitName, Limits, Mode, Name, Outcome, State, Usage
+
+PAYLOAD_MAX = 64 * 1024  # bytes of a request; more is `too_large`
+EventKind = Literal["thought", "call", "result", "check", "note", "end"]
+PUBLISH_MAX = 32 * 1024  # bytes of anything published
+
+
+class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What every request may carry. `ttl_ms` is how old it may be on arrival, `sent_at` is RFC 3339."""
+
+    ttl_ms: Annotated[int, Meta(ge=1)] | None = None
+    sent_at: str | None = None
+    epoch: str | None = None
+    via: list[Name] | None = None
+    trace: str | None = None
+    meta: Args = field(default_factory=dict)
+    sig: str | None = None
+
+
+class LimitsAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Limits that a request lowers; those above the configured ones are clamped."""
+
+    steps: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    tokens: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    answer_tokens: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    tool_s: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
+    task_s: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
+
+
+class TaskRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    goal: Annotated[str, Meta(min_length=1)]
+    id: Name | None = None
+    type: Name | None = None
+    mode: Mode | None = None
+    limits: LimitsAsked = field(default_factory=LimitsAsked)
+    context: Args = field(default_factory=dict)
+    continues: str | None = None
+    dry_run: bool = False
+
+
+class CallRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    id: Name
+    args: Args = field(default_factory=dict)
+    dry_run: bool = False
+
+
+class CtlRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    id: Name
+    task: Name
+    do: Literal["cancel", "pause", "resume", "amend", "feedback", "settle"]
+    text: str = ""
+    who: Name | None = None
+    n: int | None = None
+    outcome: Literal["done", "not_done"] | None = None
+    good: bool | None = None
+
+
+class QueryRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    id: Name
+    who: Name | None = None
+    task: Name | None = None
+    after: int = 0
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+
+
+class Published(Struct, frozen=True, kw_only=True):
+    """Base of what a node publishes: every key is there, also where it is null."""
+
+
+class TaskState(Published, frozen=True, kw_only=True):
+    v: int = 1
+    id: str
+    who: str
+    run: str
+    state: State
+    accepted: bool
+    body: str
+    seq: int
+    step: int
+    outcome: Outcome | None = None
+    answer: str | None = None
+    reason: str | None = None
+    limit: LimitName | None = None
+    error: Code | None = None
+    done: list[Done] = field(default_factory=list)
+    done_total: int = 0
+    usage: Usage = field(default_factory=Usage)
+    limits: Limits = field(default_factory=Limits)
+    trace: str = ""
+    at: str | None = None
+    up_ms: int = 0
+
+
+class TaskEvent(Published, frozen=True, kw_only=True, omit_defaults=True):
+    seq: int
+    step: int
+    kind: EventKind
+    text: str = ""
+    n: int | None = None
+    tool: str | None = None
+    args: Args | None = None
+    ms: int | None = None
+    tokens: dict[str, int] | None = None
+    at: str | None = None
+
+
+class ErrorBody(Published, frozen=True, kw_only=True):
+    code: Code
+    message: str
+    retryable: bool = False
+
+
+class Reply(Published, frozen=True, kw_only=True, omit_defaults=True):
+    """Answers a request; `for_` is `for` on the wire. Exactly one of `data` (with ok) and `error` means something."""
+
+    for_: str = field(name="for")
+    id: str | None = field(default=None)
+    ok: bool = False
+    data: object = None
+    error: ErrorBody | None = None
+    next: int | None = None
+    ms: int | None = None
+    at: str | None = None
+
+
+class NodeStatus(Published, frozen=True, kw_only=True):
+    state: Literal["online", "degraded", "offline"]
+    session: int
+    boot: str
+    epoch: str
+    version: str
+    config_hash: str = ""
+    tools_hash: str = ""
+    faults: list[str] = field(default_factory=list)
+    at: str | None = None
+    up_ms: int = 0
