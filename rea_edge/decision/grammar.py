@@ -1,0 +1,165 @@
+"""The GBNF grammar of the command protocol, generated from what tools declare.
+
+Holds no reading (see `command`) and knows no server: the text is what llama.cpp takes as `grammar`. The same tools
+give the same text. Whatever the grammar allows is a line that `command.read_line` can read.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from rea_edge.condition import is_path
+from rea_edge.decision.command import RESERVED, bare_key, written
+from rea_edge.records import Args, Offer, Tool
+
+# A bounded integer with at most this many values is listed value by value: a tiny model then cannot miss the range.
+LISTED_INTEGERS = 101
+LISTED_FORMS = 8  # more integers than this are shown to the model as a range
+PATH_DEPTH = 4
+
+_COMMON = r"""
+number ::= "-"? ("0" | [1-9] [0-9]{0,8}) ("." [0-9]{1,4})?
+integer ::= "-"? ("0" | [1-9] [0-9]{0,8})
+string ::= [A-Za-z_] [A-Za-z0-9_-]* | quoted
+quoted ::= "\"" ([^"\\\x00-\x1f\x7f-\x9f] | "\\" ["\\/nrt])* "\""
+any ::= number | string | "true" | "false"
+order ::= " > " | " >= " | " < " | " <= " | " == " | " != "
+equal ::= " == " | " != "
+key ::= [A-Za-z0-9_-]{1,12}
+"""
+
+
+def grammar(tools: Sequence[Tool | Offer], commands: int) -> str:
+    """Give the grammar of one answer: a call, a guard where one tool reads and one acts, `cannot`, perhaps `done`.
+
+    `commands` is how many lines a run may run; `done` is offered only where it is over 1. A tool whose name is a word
+    of the language is left out.
+    """
+    named = [(f"t{at}", tool) for at, tool in enumerate(tools) if tool.name not in RESERVED]
+    reads = [(rule, tool) for rule, tool in named if tool.effect == "read"]
+    acts = [rule for rule, tool in named if tool.effect != "read"]
+    lines = [rule for rule, _ in named]
+    rules = [f"{rule} ::= {_call(tool)}" for rule, tool in named]
+    if reads and acts:
+        lines.append('"if " test " then " act')
+        rules.append("test ::= " + " | ".join(f'{rule} " -> " {_test(tool)}' for rule, tool in reads))
+        rules.append("act ::= " + " | ".join(acts))
+    lines += ['"cannot"', '"done"'] if commands > 1 else ['"cannot"']
+    return "root ::= " + " | ".join(lines) + "\n" + "\n".join(rules) + _COMMON
+
+
+def call_forms(tool: Tool | Offer) -> str:
+    """Show the form of a tool's call to the model: "set_fan on=true|false"."""
+    return " ".join([tool.name, *(f"[{form}]" if optional else form for form, optional in _forms(tool.parameters))])
+
+
+def paths(returns: Args | None) -> list[tuple[str, Args]]:
+    """List the paths of the numbers and texts in a typed result, each with its schema, in declared order."""
+    return [(path, shape) for path, shape in _leaves(returns or {}, "", 0) if is_path(path)]
+
+
+def _call(tool: Tool | Offer) -> str:
+    parts = [_literal(tool.name)]
+    for key, shape, optional, bare in _arguments(tool.parameters):
+        prefix = " " if bare else f" {written(key)}="
+        argument = f"{_literal(prefix)} {_value(shape)}"
+        parts.append(f"({argument})?" if optional else argument)
+    return " ".join(parts)
+
+
+def _arguments(parameters: Args) -> Iterator[tuple[str, Args, bool, bool]]:
+    """Give key, schema, optional and bare of each parameter that a line can say; the bare one comes first."""
+    shapes, required, bare = parameters.get("properties"), parameters.get("required"), bare_key(parameters)
+    if not isinstance(shapes, dict):
+        return
+    for key in sorted(shapes, key=lambda key: key != bare):
+        shape = _some(shapes[key])
+        optional = not (isinstance(required, list) and key in required)
+        nested = shape.get("type") in ("array", "object")
+        # An optional list or object is left out: a model small enough for this protocol does not write it.
+        if not (optional and nested):
+            yield key, shape, optional, key == bare
+
+
+def _some(shape: object) -> Args:
+    """The schema of a value that is there: `X or null` is asked for as X, since null says nothing in a line."""
+    if not isinstance(shape, dict):
+        return {}
+    branches, names = shape.get("anyOf"), shape.get("type")
+    if isinstance(branches, list):
+        real = [branch for branch in branches if not (isinstance(branch, dict) and branch.get("type") == "null")]
+        return _some(real[0]) if len(real) == 1 else shape
+    if isinstance(names, list):
+        real = [name for name in names if name != "null"]
+        return {**shape, "type": real[0]} if len(real) == 1 else shape
+    return shape
+
+
+def _value(shape: Args) -> str:
+    members = _members(shape)
+    if members is not None:
+        return "(" + " | ".join(_literal(written(member)) for member in members) + ")"
+    match shape.get("type"):
+        case "integer" | "number" as name:
+            return name
+        case "string":
+            return "string"
+        case "array" | "object":
+            return "quoted"
+    return "any"
+
+
+def _members(shape: Args) -> list[object] | None:
+    """List the values a schema allows where they are few, else None."""
+    match shape:
+        case {"enum": list(members)}:
+            return members
+        case {"const": member}:
+            return [member]
+        case {"anyOf": list(branches)}:
+            lists = [_members(branch) for branch in branches]
+            return [member for few in lists for member in few or ()] if all(few is not None for few in lists) else None
+        case {"type": "boolean"}:
+            return [True, False]
+        case {"type": "null"}:
+            return [None]
+        case {"type": "integer", "minimum": int(low), "maximum": int(high)} if 0 <= high - low < LISTED_INTEGERS:
+            return list(range(low, high + 1))
+    return None
+
+
+def _test(tool: Tool | Offer) -> str:
+    tests = [f"{_literal(path)} {_comparison(shape)}" for path, shape in paths(tool.returns)]
+    if tests:
+        return "(" + " | ".join(tests) + ")"
+    return '(key ("." key){0,2} (order number | equal string))'
+
+
+def _comparison(shape: Args) -> str:
+    return f"equal {_value(shape)}" if shape.get("type") == "string" or "enum" in shape else "order number"
+
+
+def _leaves(shape: Args, prefix: str, depth: int) -> Iterator[tuple[str, Args]]:
+    match shape:
+        case {"properties": dict(shapes)} if depth < PATH_DEPTH:
+            for key, inner in shapes.items():
+                if "." not in key:
+                    yield from _leaves(_some(inner), f"{prefix}.{key}" if prefix else key, depth + 1)
+        case {"type": "number" | "integer" | "string"} | {"enum": _} if prefix:
+            yield prefix, shape
+
+
+def _forms(parameters: Args) -> Iterator[tuple[str, bool]]:
+    for key, shape, optional, bare in _arguments(parameters):
+        members = _members(shape)
+        if members is None:
+            said = f"<{shape.get('type', 'value')}>"
+        elif len(members) > LISTED_FORMS and all(isinstance(member, int) for member in members):
+            said = f"{members[0]}..{members[-1]}"
+        else:
+            said = "|".join(written(member) for member in members)
+        yield (said if bare else f"{written(key)}={said}"), optional
+
+
+def _literal(text: str) -> str:
+    """Quote a text as a GBNF literal; what is outside printable ASCII stays as UTF-8, controls become \\x."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(f"\\x{ord(char):02x}" if ord(char) < 32 else char for char in escaped) + '"'

@@ -1,0 +1,206 @@
+"""What a run's questions begin with: the messages before the first answer, and what constrains every answer.
+
+Pure: the same input gives the same bytes, with no clock and nothing that changes at the head, so that a local server
+keeps its cache over tasks. Holds no decision rules (those are `prompts/`) and reads no answers (see `decision`).
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+import msgspec
+from msgspec import Raw
+
+from rea_edge.decision.command import call_line, example_call
+from rea_edge.decision.grammar import call_forms, grammar
+from rea_edge.errors import DecisionRejected
+from rea_edge.records import Args, Call, Example, Protocol, Tool
+
+EXAMPLE_TOKENS = 300
+NEAREST = 6
+_BYTES_PER_TOKEN = 3  # the same careful estimate as a reservation's
+_TURN_TOKENS = 8  # what a chat template adds around one question and its answer
+_CANNOT = "no tool fits"
+
+
+def opening(
+    protocol: Protocol,
+    prompt: str,
+    tools: Sequence[Tool],
+    goal: str,
+    context: Args,
+    *,
+    commands: int = 1,
+    example_tokens: int = EXAMPLE_TOKENS,
+) -> tuple[Raw, ...]:
+    """Give the messages before the first answer, each a JSON object; the goal comes last.
+
+    `prompt` is the text of the decision rules. Worked examples of the tools follow it, within `example_tokens` (an
+    estimate); native calls need none, as the tools stand in the request body. In `command` they are turns of their
+    own, and the ones nearest to the goal stand a second time right before it: a tiny model copies what it saw last.
+    """
+    pairs = chosen_examples(protocol, tools, example_tokens)
+    match protocol:
+        case "native":
+            turns: list[tuple[str, str]] = [("system", prompt)]
+        case "json" | "react":
+            turns = [("system", "\n".join([prompt, _declared(tools), *_listed(pairs)]))]
+        case "command":
+            turns = [("system", f"{prompt} {_commands(tools, commands)}")]
+            for say, answer in [*pairs, *nearest(goal, _pairs(protocol, tools))]:
+                turns += [("user", say), ("assistant", answer)]
+        case _:
+            assert_never(protocol)
+    turns.append(("user", f"{goal}\nContext: {_encoded(context)}" if context else goal))
+    return tuple(Raw(msgspec.json.encode({"role": role, "content": content})) for role, content in turns)
+
+
+def constraint(
+    protocol: Protocol, tools: Sequence[Tool], *, llama_cpp: bool, commands: int, temperature: float | None = None
+) -> str:
+    """Give the constant members of the request body that go with a protocol, as JSON without the braces.
+
+    `llama_cpp`: the server takes a grammar and keeps to a JSON Schema; others get neither. Command answers are asked
+    for at temperature 0 unless one is given. May be empty.
+    """
+    members: dict[str, object] = {}
+    match protocol:
+        case "native":
+            if tools:
+                members["tools"] = [_function(tool) for tool in tools]
+        case "json":
+            if llama_cpp:
+                members["response_format"] = {
+                    "type": "json_schema",
+                    "json_schema": {"name": "decision", "schema": _decision_schema(tools)},
+                }
+        case "react":
+            members["stop"] = ["\nObservation:"]
+        case "command":
+            temperature = 0 if temperature is None else temperature
+            if llama_cpp:
+                members["grammar"] = grammar(tools, commands)
+        case _:
+            assert_never(protocol)
+    if temperature is not None:
+        members["temperature"] = temperature
+    return _encoded(members)[1:-1]
+
+
+def chosen_examples(protocol: Protocol, tools: Sequence[Tool], tokens: int) -> list[tuple[str, str]]:
+    """Choose what people say and what answers it: every tool's first, then every second..., while there is room.
+
+    Taking them in turns covers each tool before any tool's examples run out. What is shown last is copied most, so
+    `cannot` comes first, then plain calls, then guards. An example that its own tools cannot read is left out.
+    """
+    chosen: list[tuple[str, str]] = []
+    left = tokens
+    for say, answer in _pairs(protocol, tools):
+        left -= _TURN_TOKENS + len((say + answer).encode()) // _BYTES_PER_TOKEN
+        if left < 0:
+            break
+        chosen.append((say, answer))
+    return sorted(chosen, key=lambda pair: _rank(pair[1]))
+
+
+def nearest(goal: str, pairs: Sequence[tuple[str, str]], count: int = NEAREST) -> list[tuple[str, str]]:
+    """Give the examples that share the rarest words with the goal, the nearest last; all numbers are one word."""
+    spread = Counter(word for say, _ in pairs for word in _words(say))
+    weight = {word: math.log((len(pairs) + 1) / (seen + 0.5)) for word, seen in spread.items()}
+    asked = _words(goal)
+
+    def closeness(pair: tuple[str, str]) -> float:
+        said = _words(pair[0])
+        shared = math.fsum(weight[word] for word in said & asked)
+        return shared / math.sqrt(math.fsum(weight[word] for word in said) or 1.0)
+
+    return sorted(pairs, key=closeness)[-count:] if count else []
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset("#" if word[0].isdigit() else word for word in re.findall(r"\w+", text.lower()))
+
+
+def _rank(answer: str) -> int:
+    return 0 if answer == "cannot" else 2 if answer.startswith("if ") else 1
+
+
+def _pairs(protocol: Protocol, tools: Sequence[Tool]) -> list[tuple[str, str]]:
+    """Every example that can be written in this protocol, in turns over the tools."""
+    if protocol == "native":
+        return []
+    written = [(example.say, _answer(protocol, tool, example, tools)) for tool, example in _in_turns(tools)]
+    return [(say, answer) for say, answer in written if answer is not None]
+
+
+def _in_turns(tools: Sequence[Tool]) -> Iterator[tuple[Tool, Example]]:
+    for at in range(max((len(tool.examples) for tool in tools), default=0)):
+        for tool in tools:
+            if at < len(tool.examples):
+                yield tool, tool.examples[at]
+
+
+def _answer(protocol: Protocol, tool: Tool, example: Example, tools: Sequence[Tool]) -> str | None:
+    """Write an example's answer as the protocol has it; None where it cannot be read."""
+    if protocol == "command":
+        return (
+            example.answer
+            if isinstance(example.answer, str)
+            else call_line(_own(tool, example.answer), tool.parameters)
+        )
+    try:
+        call = example_call(example.answer, tools) if isinstance(example.answer, str) else _own(tool, example.answer)
+    except DecisionRejected:
+        return None
+    if protocol == "react":
+        return f"Action: {call.name}\nAction Input: {_encoded(call.args)}" if call else f"Final Answer: {_CANNOT}"
+    if call is None:
+        return _encoded({"action": "give_up", "reason": _CANNOT})
+    return _encoded({"action": "tool", "tool_name": call.name, "tool_args": call.args})
+
+
+def _own(tool: Tool, args: Args) -> Call:
+    return Call(name=tool.name, args=args)
+
+
+def _commands(tools: Sequence[Tool], commands: int) -> str:
+    forms = [call_forms(tool) for tool in tools] + ["cannot"] + (["done"] if commands > 1 else [])
+    return f"Commands: {'; '.join(forms)}."
+
+
+def _declared(tools: Sequence[Tool]) -> str:
+    lines = [f"- {tool.name}: {tool.description} Arguments: {_encoded(tool.parameters)}" for tool in tools]
+    return "\n".join(["Tools:", *(lines or ["(none)"])])
+
+
+def _listed(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    return ["First answers to example goals:", *(f"Goal: {say}\n{answer}" for say, answer in pairs)] if pairs else []
+
+
+def _function(tool: Tool) -> Args:
+    described = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": described}
+
+
+def _decision_schema(tools: Sequence[Tool]) -> Args:
+    """One branch per tool with its own arguments, then finish and give_up."""
+    branches = [_branch("tool", {"tool_name": {"const": tool.name}, "tool_args": tool.parameters}) for tool in tools]
+    branches.append(_branch("finish", {"terminal_answer": {"type": "string"}}))
+    branches.append(_branch("give_up", {"reason": {"type": "string"}}))
+    return {"anyOf": branches}
+
+
+def _branch(action: str, required: Args) -> Args:
+    properties: Args = {"action": {"const": action}, **required, "thought": {"type": "string", "maxLength": 200}}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": ["action", *required],
+        "additionalProperties": False,
+    }
+
+
+def _encoded(value: object) -> str:
+    return msgspec.json.encode(value).decode()

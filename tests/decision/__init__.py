@@ -1,0 +1,1 @@
+"""Tests of `rea_edge.decision`: the corpus, its properties, the dialects, the messages for the model."""
