@@ -1,0 +1,181 @@
+"""What the model sees: a run as the bytes of one request. Pure.
+
+Every message is encoded once, stored, and joined as it is, so that a resumed run sends the same bytes and a
+server's prompt cache holds. Nothing here changes at the head of the prompt from step to step.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from rea_edge.budget import LEAST_ANSWER, tokens_of
+from rea_edge.records import Args, Asked, Calls, Decision, Fault, Malformed, Ok, Protocol, Result, Run, Told
+
+OBSERVATION_CHARS = 2048
+_TRIM_TO = 0.6  # of the room: trimming rarely, and then well, keeps the prefix stable in between
+
+
+def body(run: Run, asked: Asked) -> bytes:
+    """The request for this question, complete: model, messages, constraint, token cap, streamed.
+
+    `run` is the run right after `asked` was applied, so that its turns are part of the history already.
+    """
+    assert run.begun is not None
+    rest = f",{run.begun.ask}" if run.begun.ask else ""
+    tail = f',"max_tokens":{asked.cap},"stream":true,"stream_options":{{"include_usage":true}}}}'
+    head = b'{"model":' + msgspec.json.encode(run.begun.model) + b',"messages":'
+    return head + messages(run, asked.first, ()) + rest.encode() + tail.encode()
+
+
+def messages(run: Run, first: int, turns: Sequence[Raw]) -> bytes:
+    """The JSON array of messages: opening, a line on what is left out, rounds from `first` on, the new turns."""
+    assert run.begun is not None
+    parts = [bytes(turn) for turn in run.begun.opening]
+    if first:
+        parts.append(_left_out(first))
+    parts += [bytes(turn) for round_ in run.history[first:] for turn in round_]
+    parts += [bytes(turn) for turn in turns]
+    return b"[" + b",".join(parts) + b"]"
+
+
+def prompt_tokens(run: Run, first: int, turns: Sequence[Raw]) -> int:
+    """The estimate that is reserved for a prompt: its messages and the constant rest of the request."""
+    assert run.begun is not None
+    return tokens_of(len(messages(run, first, turns)) + len(run.begun.ask.encode()))
+
+
+def first_round(run: Run, turns: Sequence[Raw]) -> int:
+    """The first round that is still sent: unchanged while everything fits, else moved on until well below the room.
+
+    Goal and constraints are in the opening and never drop out; the newest round is always kept.
+    """
+    assert run.begun is not None
+    room = run.begun.context_tokens - max(LEAST_ANSWER, min(run.begun.answer_tokens, run.begun.context_tokens // 4))
+    first = run.first
+    if prompt_tokens(run, first, turns) <= room:
+        return first
+    while first < len(run.history) - 1 and prompt_tokens(run, first, turns) > room * _TRIM_TO:
+        first += 1
+    return first
+
+
+def assistant_turn(message: Raw, decision: Decision | Malformed, step: int) -> Raw:
+    """The assistant's message as it goes back into the prompt.
+
+    Native calls stay native, with ids made unique, only where each became a call of ours; anything else goes back
+    as the text it was, because servers refuse calls without results and arguments that are no JSON.
+    """
+    given = msgspec.json.decode(message, type=dict[str, object])
+    native = given.get("tool_calls")
+    if isinstance(native, list) and isinstance(decision, Calls) and len(decision.calls) == len(native):
+        content = given.get("content")
+        calls = [
+            {
+                "id": f"call_{step}_{place}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": msgspec.json.encode(call.args).decode()},
+            }
+            for place, call in enumerate(decision.calls, 1)
+        ]
+        return _message(role="assistant", content=content if isinstance(content, str) else "", tool_calls=calls)
+    return _message(role="assistant", content=_text_of(given))
+
+
+def told_turns(run: Run) -> tuple[Raw, ...]:
+    """What the model has yet to be told, as messages: tool results where it made native calls, else one user message."""
+    if not run.told:
+        return ()
+    ids = _call_ids(run.history[-1][0]) if run.history else []
+    results = [told for told in run.told if told.n]
+    if ids and len(ids) == len(results) == len(run.told):
+        return tuple(
+            _message(role="tool", tool_call_id=call_id, content=told.text)
+            for call_id, told in zip(ids, results, strict=True)
+        )
+    return (_message(role="user", content="\n".join(_line(told, run) for told in run.told)),)
+
+
+def observation(result: Result) -> str:
+    """A result as the model reads it: JSON, at most `OBSERVATION_CHARS`, a failure or an empty value said as such."""
+    match result:
+        case Ok(data=data):
+            return _cut_data(data)
+        case Fault(fault=fault, message=message, suggestion=suggestion):
+            error = {"kind": fault, "message": message[:1000]} | (
+                {"suggestion": suggestion[:400]} if suggestion else {}
+            )
+            return msgspec.json.encode({"ok": False, "error": error}).decode()
+
+
+def _line(told: Told, run: Run) -> str:
+    assert run.begun is not None
+    if not told.n:
+        return told.text
+    return f"Result: {told.text}" if run.begun.protocol == "command" else f"Observation of {told.tool}: {told.text}"
+
+
+def _left_out(rounds: int) -> bytes:
+    noun = "step is" if rounds == 1 else "steps are"
+    return bytes(_message(role="user", content=f"({rounds} earlier {noun} left out here to save room.)"))
+
+
+def _message(**members: object) -> Raw:
+    return Raw(msgspec.json.encode(members))
+
+
+def _text_of(message: Args) -> str:
+    content = message.get("content")
+    if isinstance(content, str) and content.strip():
+        return content
+    asked = message.get("tool_calls") or message.get("function_call") or content
+    return msgspec.json.encode(asked).decode()[:OBSERVATION_CHARS] if asked else "(empty)"
+
+
+def _call_ids(turn: Raw) -> list[str]:
+    calls = msgspec.json.decode(turn, type=dict[str, object]).get("tool_calls")
+    return [str(call["id"]) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _cut_data(data: Raw) -> str:
+    value: object = msgspec.json.decode(data)
+    notes = {"note": "the tool returned nothing"} if value in (None, "", [], {}) else {}
+    whole = msgspec.json.encode({"ok": True, "data": data} | notes).decode()
+    if len(whole) <= OBSERVATION_CHARS:
+        return whole
+    for most in (400, 200, 100, 50, 25, 12, 6, 3, 1):
+        cut = {"ok": True, "data": _shorter(value, most, 6), "note": f"cut: the whole result has {len(data)} bytes"}
+        text = msgspec.json.encode(cut).decode()
+        if len(text) <= OBSERVATION_CHARS:
+            return text
+    return msgspec.json.encode({"ok": True, "note": f"the result of {len(data)} bytes is too large to show"}).decode()
+
+
+def _shorter(value: object, most: int, depth: int) -> object:
+    """`value` with at most `most` items a list, keys an object and 4 x `most` characters a string; says what is gone."""
+    match value:
+        case str() if len(value) > 4 * most:
+            return f"{value[: 4 * most]}... ({len(value) - 4 * most} more characters)"
+        case list() | dict() if depth == 0:
+            return f"({len(value)} items)"
+        case list():
+            kept = [_shorter(item, most, depth - 1) for item in value[:most]]
+            return [*kept, f"... {len(value) - most} more items"] if len(value) > most else kept
+        case dict():
+            pairs = {key[:80]: _shorter(item, most, depth - 1) for key, item in list(value.items())[:most]}
+            return pairs | ({"...": f"{len(value) - most} more keys"} if len(value) > most else {})
+        case _:
+            return value
+
+
+def describes(protocol: Protocol) -> str:
+    """The form that a malformed answer is told to take."""
+    match protocol:
+        case "native":
+            return "Call one of the tools, or answer in plain words."
+        case "json":
+            return "Answer with exactly one JSON decision object."
+        case "react":
+            return "Answer with Thought, Action and Action Input, or with Final Answer."
+        case "command":
+            return "Answer with exactly one command line."

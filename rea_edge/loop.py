@@ -1,0 +1,363 @@
+"""The machine: `apply(run, event) -> run` and `next_effect(run) -> effect`. Pure; reads nothing but its arguments.
+
+The rules live in two tables: `apply` says which event may come in which phase, `next_effect` what each phase asks
+of the shell. An event that the table does not know in a phase is our own bug: `IllegalMove`, the run untouched.
+
+    accepted --Begun--> ready --Asked--> asked --Answered--> acting --Returned/Refused of the last call--> ready
+                          ^----------------+ Unanswered         |  closing --Ended--> ended
+                          +-------------------------------------+
+
+The shell writes an event before it gives it to `apply`; so a run is always the sum of its journal.
+"""
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from rea_edge import budget, condition, context, outcome
+from rea_edge.decision import command
+from rea_edge.errors import Code
+from rea_edge.records import (
+    Act,
+    Answered,
+    Ask,
+    Asked,
+    Begin,
+    Begun,
+    Call,
+    Calls,
+    CancelAsked,
+    Done,
+    Effect,
+    EffectClass,
+    Ended,
+    Event,
+    Fault,
+    Finish,
+    GiveUp,
+    Guard,
+    Intended,
+    Job,
+    Malformed,
+    Ok,
+    OpenCall,
+    Record,
+    Refused,
+    Rest,
+    Resumed,
+    Returned,
+    Run,
+    Told,
+    Unanswered,
+)
+
+Word = Literal["ok", "failed", "unknown"]
+MALFORMED_IN_A_ROW = 3
+STRIKES = 3
+# A `once` call that ended in one of these ways may have taken effect all the same.
+OPEN_ENDS = frozenset(
+    {"timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone", "unknown"}
+)
+
+
+class IllegalMove(AssertionError):
+    """An event that cannot come in this phase. Only our own bug makes one."""
+
+
+def start(run_id: str, job: Job) -> Run:
+    """The run of a job just accepted. A direct call is call 1 of a run of its own, with nothing to ask."""
+    if job.call is None:
+        return Run(id=run_id, job=job)
+    only = OpenCall(n=1, call=job.call, effect=job.effect)
+    return Run(id=run_id, job=job, phase="acting", calls=1, open=(only,))
+
+
+def apply(run: Run, event: Event) -> Run:
+    """The run after this event. Raises `IllegalMove` for an event that has no place in the run's phase."""
+    return msgspec.structs.replace(_apply(run, event), seq=run.seq + 1)
+
+
+def _apply(run: Run, event: Event) -> Run:
+    match run.phase, event:
+        case "accepted", Begun():
+            return _with(run, phase="ready", begun=event)
+        case "ready", Asked():
+            return _asked(run, event)
+        case "asked", Answered():
+            return _answered(run, event)
+        case "asked", Unanswered():
+            return _unanswered(run, event)
+        case "acting", Refused():
+            return _refused(run, event)
+        case "acting", Intended(n=n) if not run.open[0].intended and run.open[0].n == n:
+            return _with(run, open=(_with_intent(run.open[0]), *run.open[1:]))
+        case "acting", Returned(n=n) if run.open[0].n == n:
+            return _returned(run, event)
+        case (("accepted" | "ready" | "asked" | "acting" | "closing"), Resumed()):
+            return _resumed(run, event)
+        case (("accepted" | "ready" | "asked" | "acting" | "closing" | "ended"), CancelAsked()):
+            words = f"cancelled by {event.by}" + (f": {event.text}" if event.text else "")
+            return run if run.ended or run.cancel else _with(run, cancel=words)
+        case (("accepted" | "ready" | "acting" | "closing"), Ended()):
+            return _with(run, phase="ended", ended=event, open=(), guard=None, told=())
+        case _:
+            raise IllegalMove(f"{run.id}: {type(event).__name__} in phase {run.phase}")
+
+
+def next_effect(run: Run) -> Effect:
+    """What the shell is to do now. Asked again about the same run it says the same."""
+    if run.phase == "ended":
+        return Rest()
+    if run.phase == "closing":
+        assert run.ended is not None
+        return Record(event=run.ended)
+    if run.phase == "acting" and run.open[0].intended:
+        return Record(event=_in_doubt(run.open[0]))
+    if run.strikes >= STRIKES:
+        return Record(event=_crash_loop(run))
+    if run.cancel is not None:
+        return Record(event=outcome.cancelled(run))
+    match run.phase:
+        case "accepted":
+            return Begin()
+        case "ready":
+            return _next_question(run)
+        case "acting":
+            return _next_call(run)
+        case "asked":
+            raise IllegalMove(f"{run.id}: a question is under way; only its answer or a restart goes on")
+        case _:
+            assert_never(run.phase)
+
+
+# --- what to do next
+
+
+def _next_question(run: Run) -> Ask | Record:
+    assert run.begun is not None
+    if limit := budget.limit_met(run.job.limits, run.used):
+        return Record(event=outcome.exceeded(run, limit))
+    turns = context.told_turns(run)
+    first = context.first_round(run, turns)
+    prompt = context.prompt_tokens(run, first, turns)
+    cap = budget.answer_cap(run.job.limits, run.used, prompt, run.begun.context_tokens, run.begun.answer_tokens)
+    if cap < budget.LEAST_ANSWER:
+        return Record(event=outcome.exceeded(run, "tokens"))
+    asked = Asked(step=run.used.steps + 1, reserved=prompt + cap, cap=cap, first=first, turns=turns)
+    return Ask(asked=asked, seconds=_seconds_left(run))
+
+
+def _next_call(run: Run) -> Act | Record:
+    if run.used.seconds >= run.job.limits.task_s:
+        return Record(event=outcome.exceeded(run, "seconds"))
+    head = run.open[0]
+    return Act(n=head.n, call=head.call, effect=head.effect, seconds=min(run.job.limits.tool_s, _seconds_left(run)))
+
+
+def _seconds_left(run: Run) -> float:
+    return run.job.limits.task_s - run.used.seconds
+
+
+def _in_doubt(head: OpenCall) -> Returned:
+    message = f"the device restarted during this call of {head.call.name}: its outcome is unknown"
+    fault = Fault(
+        fault="unknown", message=message, suggestion="do not repeat it; read the device's state or ask a person"
+    )
+    return Returned(n=head.n, result=fault, seconds=0.0, unknown=True)
+
+
+def _crash_loop(run: Run) -> Ended:
+    reason = f"{STRIKES} restarts in a row, each while the same effect of this task was under way"
+    return Ended(outcome="failed", answer=outcome.fallback(run), reason=reason, error="internal")
+
+
+# --- what an event changes
+
+
+def _asked(run: Run, event: Asked) -> Run:
+    history = run.history
+    if event.turns:
+        history = (*history[:-1], (*history[-1], *event.turns))
+    used = budget.reserve(run.used, event.reserved)
+    return _with(run, phase="asked", history=history, told=(), first=event.first, used=used, reserved=event.reserved)
+
+
+def _answered(run: Run, event: Answered) -> Run:
+    tokens = event.prompt_tokens + event.completion_tokens
+    used = budget.settle(run.used, run.reserved, tokens, estimated=event.estimated)
+    run = _with(
+        run,
+        phase="ready",
+        used=budget.spend_seconds(used, event.seconds),
+        reserved=0,
+        strikes=0,
+        history=(*run.history, (event.turn,)),
+        malformed=run.malformed + 1 if isinstance(event.decision, Malformed) else 0,
+    )
+    match event.decision:
+        case Malformed():
+            return _malformed(run, event.decision)
+        case Calls(calls=calls):
+            return _open(run, calls)
+        case Guard(read=read):
+            return _with(_open(run, (read,)), guard=event.decision)
+        case Finish():
+            return _finish(run, event.decision)
+        case GiveUp():
+            return _close(run, outcome.given_up(run, event.decision))
+        case _:
+            assert_never(event.decision)
+
+
+def _malformed(run: Run, decision: Malformed) -> Run:
+    assert run.begun is not None
+    if run.malformed >= MALFORMED_IN_A_ROW:
+        reason = f"no readable decision {MALFORMED_IN_A_ROW} times in a row; the last: {decision.message}"
+        return _close(run, outcome.gave_up(run, reason))
+    return _tell(run, Told(text=f"{decision.message} {context.describes(run.begun.protocol)}"))
+
+
+def _open(run: Run, calls: tuple[Call, ...]) -> Run:
+    opened = tuple(
+        OpenCall(n=run.calls + place, call=call, effect=_effect_of(run, call.name))
+        for place, call in enumerate(calls, 1)
+    )
+    return _with(run, phase="acting", open=(*run.open, *opened), calls=run.calls + len(opened))
+
+
+def _effect_of(run: Run, name: str) -> EffectClass:
+    assert run.begun is not None
+    # A call is only ever made of an offered tool; if our own bug breaks that, the strictest class holds.
+    return next((offer.effect for offer in run.begun.offers if offer.name == name), "once")
+
+
+def _finish(run: Run, finish: Finish) -> Run:
+    missing = outcome.incomplete(run, finish)
+    if missing is None:
+        return _close(run, outcome.finished(run, finish))
+    if run.finish_refused:
+        return _close(run, outcome.gave_up(run, f"finished twice too early. {missing}"))
+    return _tell(_with(run, finish_refused=True), Told(text=missing))
+
+
+def _unanswered(run: Run, event: Unanswered) -> Run:
+    run = _with(run, phase="ready", used=budget.spend_seconds(run.used, event.seconds), reserved=0, strikes=0)
+    if run.cancel is not None or not event.final:
+        return run
+    if run.used.seconds >= run.job.limits.task_s:
+        return _close(run, outcome.exceeded(run, "seconds"))
+    return _close(run, _failed(run, "endpoint_unavailable", f"{event.fault}: {event.message}"))
+
+
+def _refused(run: Run, event: Refused) -> Run:
+    head, *rest = run.open
+    assert head.n == event.n, (head.n, event.n)
+    done = Done(n=head.n, tool=head.call.name, args=head.call.args, result="denied")
+    run = _with(run, open=tuple(rest), done=(*run.done, done), strikes=0)
+    if run.job.call is not None:
+        return _close(run, _failed(run, "policy_denied", event.reason))
+    if _one_line(run):
+        ended = outcome.gave_up(run, event.reason)
+        return _close(run, msgspec.structs.replace(ended, error="policy_denied"))
+    text = context.observation(Fault(fault="denied", message=event.reason))
+    return _go_on(_tell(_with(run, guard=None), Told(n=head.n, tool=head.call.name, text=text)))
+
+
+def _returned(run: Run, event: Returned) -> Run:
+    head, *rest = run.open
+    ok = isinstance(event.result, Ok)
+    word: Word = "ok" if ok else "unknown" if event.unknown else "failed"
+    text = context.observation(event.result)
+    run = _with(
+        run,
+        open=tuple(rest),
+        done=(*run.done, Done(n=head.n, tool=head.call.name, args=head.call.args, result=word)),
+        used=budget.spend_seconds(run.used, event.seconds),
+        observations=run.observations + ok,
+        strikes=0,
+        last=f"{head.call.name}: {text}",
+    )
+    if run.job.call is not None:
+        return _close(run, _end_of_call(run, event))
+    assert run.begun is not None
+    if run.begun.protocol == "command":
+        return _returned_to_line(run, head, event)
+    return _go_on(_tell(run, Told(n=head.n, tool=head.call.name, text=text)))
+
+
+def _end_of_call(run: Run, event: Returned) -> Ended:
+    match event.result:
+        case Ok():
+            return Ended(outcome="achieved", answer="")
+        case Fault(message=message):
+            return _failed(run, "outcome_unknown" if event.unknown else "tool_failed", message)
+        case _:
+            assert_never(event.result)
+
+
+def _returned_to_line(run: Run, head: OpenCall, event: Returned) -> Run:
+    """Protocol command: a guard is compared here, and the answer is written from the result."""
+    if isinstance(event.result, Fault):
+        said = f"{head.call.name} failed: {event.result.message}"
+        if _one_line(run):
+            return _close(run, _failed(run, "outcome_unknown" if event.unknown else "tool_failed", said))
+        return _go_on(_tell(_with(run, guard=None), Told(n=head.n, tool=head.call.name, text=said)))
+    value: object = msgspec.json.decode(event.result.data)
+    if run.guard is None:
+        return _said(_with(run, because=""), head, run.because + command.answer_from(head.call, value))
+    guard, run = run.guard, _with(run, guard=None)
+    verdict = condition.holds(value, guard.path, guard.op, guard.value)
+    if verdict is True:
+        return _open(_with(run, because=command.answer_from_guard(guard, value, acted="")), (guard.then,))
+    sentence = command.answer_from_guard(guard, value, acted=None)
+    if verdict is False:
+        return _said(run, head, sentence)
+    if _one_line(run):
+        return _close(run, outcome.gave_up(run, sentence))
+    return _go_on(_tell(run, Told(n=head.n, tool=head.call.name, text=sentence)))
+
+
+def _said(run: Run, head: OpenCall, sentence: str) -> Run:
+    """One command line ran: the last one allowed ends the run, any other is told to the model."""
+    run = _with(run, answers=(*run.answers, sentence))
+    if run.begun is None or len(run.answers) >= run.begun.commands:
+        return _close(run, outcome.finished(run, Finish(answer="")))
+    return _go_on(_tell(run, Told(n=head.n, tool=head.call.name, text=sentence)))
+
+
+def _resumed(run: Run, event: Resumed) -> Run:
+    under_way = run.phase in {"asked", "acting"}
+    strikes = run.strikes + 1 if under_way and not event.clean else run.strikes
+    # The reservation of a question that was cut off stays charged: a crash loop pays for what it asks.
+    return _with(run, phase="ready" if run.phase == "asked" else run.phase, reserved=0, strikes=strikes)
+
+
+# --- small words of the table
+
+
+def _with(run: Run, **changes: object) -> Run:
+    return msgspec.structs.replace(run, **changes)
+
+
+def _with_intent(head: OpenCall) -> OpenCall:
+    return msgspec.structs.replace(head, intended=True)
+
+
+def _tell(run: Run, told: Told) -> Run:
+    return _with(run, told=(*run.told, told))
+
+
+def _go_on(run: Run) -> Run:
+    return _with(run, phase="acting" if run.open else "ready")
+
+
+def _close(run: Run, ended: Ended) -> Run:
+    return _with(run, phase="closing", ended=ended, open=(), guard=None, told=())
+
+
+def _one_line(run: Run) -> bool:
+    return run.begun is not None and run.begun.protocol == "command" and run.begun.commands == 1
+
+
+def _failed(run: Run, error: Code, reason: str) -> Ended:
+    return Ended(outcome="failed", answer=outcome.fallback(run), reason=reason, error=error)

@@ -1,0 +1,56 @@
+"""When a run is over and what is then said: completion, and the answer that a limit or a fault leaves. Pure.
+
+What was done is taken from the journal; the model's words are never the proof.
+"""
+
+from rea_edge.records import Done, Ended, Finish, GiveUp, LimitName, Run
+
+LIMIT_WORDS: dict[LimitName, str] = {"steps": "questions to the model", "tokens": "tokens", "seconds": "active seconds"}
+
+
+def incomplete(run: Run, finish: Finish) -> str | None:
+    """Why this finish cannot be believed, in words for the model; None if it can."""
+    assert run.begun is not None
+    least = run.begun.min_observations
+    if run.observations < least:
+        wanted = "one tool result" if least == 1 else f"{least} tool results"
+        return f"Not complete yet: an answer must rest on at least {wanted} of this task; there are {run.observations}."
+    if not finish.answer.strip() and run.begun.protocol != "command":
+        return "Not complete yet: the answer is empty."
+    return None
+
+
+def finished(run: Run, finish: Finish) -> Ended:
+    """The end of a run whose finish is believed. In protocol `command` code writes the answer from the results."""
+    answer = "; ".join(run.answers) if run.begun and run.begun.protocol == "command" else finish.answer.strip()
+    return Ended(outcome="achieved", answer=answer)
+
+
+def gave_up(run: Run, reason: str) -> Ended:
+    return Ended(outcome="gave_up", answer=fallback(run), reason=reason)
+
+
+def given_up(run: Run, decision: GiveUp) -> Ended:
+    """The model itself gives up."""
+    return gave_up(run, decision.reason or "the model gave no reason")
+
+
+def exceeded(run: Run, limit: LimitName) -> Ended:
+    reason = f"the limit of {LIMIT_WORDS[limit]} was reached"
+    return Ended(outcome="exceeded", answer=fallback(run), reason=reason, limit=limit)
+
+
+def cancelled(run: Run) -> Ended:
+    return Ended(outcome="cancelled", answer=fallback(run), reason=run.cancel or "cancelled")
+
+
+def fallback(run: Run) -> str:
+    """What can be said without a finish: what was done, and the newest result."""
+    acts = f"Done before the end: {_listed(run.done)}." if run.done else "Nothing was done."
+    return f"{acts} Last result: {run.last}" if run.last else acts
+
+
+def _listed(done: tuple[Done, ...]) -> str:
+    shown = [f"{item.tool} ({item.result})" for item in done[-6:]]
+    hidden = len(done) - len(shown)
+    return ", ".join(([f"{hidden} earlier calls"] if hidden else []) + shown)
