@@ -1,0 +1,131 @@
+"""The state folder: its lock, its sentinel, and where damaged files are moved.
+
+Closing any descriptor of `state.db` drops SQLite's lock on it; renaming it and asking for its size do not. So nothing
+here opens it but `read_through`, for a connection that is given up.
+"""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from rea_edge.errors import StoreBusy
+from rea_edge.store.layout import FILE
+
+SENTINEL = "state.id"
+_SUFFIXES = ("", "-wal", "-journal", "-shm")
+
+
+class FolderLock:
+    """Held by one process at a time, for as long as that process lives or until `release`."""
+
+    def __init__(self, folder: Path, busy_s: float) -> None:
+        """Waits `busy_s`, then raises `StoreBusy` naming the process that holds it; `OSError` where it cannot be."""
+        self._fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + busy_s
+        while not self._try():
+            if time.monotonic() >= deadline:
+                holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                self.release()
+                raise StoreBusy(f"{folder} is in use by process {holder}")
+            time.sleep(0.05)
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def read_sentinel(folder: Path) -> str | None:
+    """The epoch that the folder should hold, as written, or None if it never held any."""
+    try:
+        return (folder / SENTINEL).read_bytes().decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return None
+
+
+def write_sentinel(folder: Path, epoch: str) -> None:
+    """Replace it in one step; on disk, with its directory, when this returns."""
+    new = folder / f"{SENTINEL}.new"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, f"{epoch}\n".encode())
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(new, folder / SENTINEL)
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def size_of(path: Path) -> int | None:
+    """Bytes of a file, None if there is none. Does not open it."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def read_through(folder: Path) -> None:
+    """Raises `OSError` if the disk does not give the files: SQLite calls that damage, and it is none."""
+    for suffix in ("", "-wal"):
+        path = folder / (FILE + suffix)
+        if path.exists():
+            with path.open("rb") as file:
+                while file.read(1 << 16):
+                    pass
+
+
+def set_aside(folder: Path, why: str) -> Path:
+    """Move the database and its WAL into a folder of their own, `broken-N`, with the reason; nothing is deleted.
+
+    Move first, close the connection afterwards: closing would write to the database and delete the WAL. The database
+    goes first: a WAL that a crash leaves behind belongs to the newest `broken-N`, and joins it there.
+    """
+    aside = _place_for(folder)
+    (aside / "why").write_text(why + "\n", encoding="utf-8")
+    for suffix in _SUFFIXES:
+        source = folder / (FILE + suffix)
+        if source.exists():
+            source.rename(aside / source.name)
+    sync_folder(aside)
+    sync_folder(folder)
+    return aside
+
+
+def holder_of(path: Path) -> str:
+    """The process that has a lock on a file, by the kernel's list; the file is not opened."""
+    try:
+        inode = str(path.stat().st_ino)
+        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return "unknown"
+    for fields in map(str.split, locks):
+        if len(fields) >= 6 and fields[1] == "POSIX" and fields[5].split(":")[-1] == inode:
+            return fields[4]
+    return "unknown"
+
+
+def _place_for(folder: Path) -> Path:
+    numbers = [int(name.name[7:]) for name in folder.glob("broken-*") if name.name[7:].isdigit()]
+    newest = max(numbers, default=0)
+    last = folder / f"broken-{newest}"
+    if newest and size_of(folder / FILE) is None and size_of(last / f"{FILE}-wal") is None:
+        return last
+    aside = folder / f"broken-{newest + 1}"
+    aside.mkdir(mode=0o700)
+    return aside

@@ -1,0 +1,238 @@
+"""One transaction: rows are written here and nowhere else, each with its CRC. Knows no lock and no commit.
+
+The outbox is bounded in rows and bytes. Over the cap the oldest `state` goes first, since a state can be made again
+from its run; a `reply` goes only when no state is left. What goes is counted.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rea_edge.errors import StoreBroken, StoreUnusable
+from rea_edge.records import Outcome, State
+from rea_edge.store.database import Database, SqlFailed
+from rea_edge.store.layout import OUTBOX, RUN, write_meta
+from rea_edge.store.reading import Reading, Worth
+from rea_edge.store.rows import Column, MessageKind, RunKind, RunRow, crc_of
+
+OWN_KEYS = frozenset({"epoch", "open", "lost"})  # of `meta`; the others are the callers'
+
+_CHANGING = ("state", "outcome", "seq", "published", "ended_at")
+_SET = ", ".join(f"{name} = ?" for name in (*_CHANGING, "crc"))
+
+
+@dataclass(frozen=True)
+class OutboxCap:
+    rows: int
+    bytes: int
+
+
+@dataclass
+class Changes:
+    """What the store must know once the transaction is committed, and forget if it is not."""
+
+    last_message: int
+    published: frozenset[int]
+    dropped: int = 0
+    released: bool = False
+    newest: int = 0  # the highest run row seen by this transaction
+    touched: tuple[int, int] | None = None  # the run last written, and its events
+    damaged: set[str] = field(default_factory=set)
+
+
+class Transaction(Reading):
+    """All or nothing. Raises `SqlFailed`, which the store translates when the transaction ends."""
+
+    def __init__(self, db: Database, epoch: str, cap: OutboxCap, changes: Changes) -> None:
+        super().__init__(epoch)
+        self._db: Database | None = db
+        self._cap = cap
+        self._changes = changes
+        self.failed: SqlFailed | None = None
+
+    def add_run(
+        self, kind: RunKind, who: str, id: str, body: str, request: bytes, at: float | None
+    ) -> tuple[RunRow, bool]:
+        """The run of that name, and whether it was made now. An older one is given as it is: compare its `body`."""
+        with self._held() as db:
+            row = db.number("SELECT max(row) FROM run") + 1
+            columns: list[Column] = [row, kind, who, id, body, "accepted", None, 0, -1, _real(at), None]
+            sql = f"INSERT INTO run VALUES ({_marks(len(RUN) + 1)}) ON CONFLICT (kind, who, id) DO NOTHING"
+            made = db.change(sql, *columns, crc_of("run", columns)) == 1
+            if made:
+                db.change("INSERT INTO request VALUES (?, ?, ?)", row, request, crc_of("request", (row, request)))
+                self._touch(row, 0)
+            run = self._one_run(db, "WHERE run.kind = ? AND run.who = ? AND run.id = ?", kind, who, id)
+        assert run is not None
+        return run, made
+
+    def append(self, row: int, first_seq: int, bodies: Sequence[bytes], at: float | None) -> None:
+        """Add events to a run. `first_seq` is the number of those it has: another means that somebody else wrote
+        what this writer has not seen, and raises `StoreBroken`."""
+        with self._held() as db:
+            columns = self._columns(db, row)
+            if columns["seq"] != first_seq:
+                raise StoreBroken(f"event {first_seq} of run {row} does not follow: it has {columns['seq']!r}")
+            for seq, body in enumerate(bodies, first_seq):
+                event: list[Column] = [row, seq, body, _real(at)]
+                db.change("INSERT INTO event VALUES (?, ?, ?, ?, ?)", *event, crc_of("event", event))
+            self._rewrite(db, {**columns, "seq": first_seq + len(bodies)})
+
+    def set_state(self, row: int, state: State, outcome: Outcome | None = None, at: float | None = None) -> RunRow:
+        """Where a run stands. `at` is kept as its end if it has ended."""
+        with self._held() as db:
+            ended_at = _real(at) if state == "ended" else None
+            columns = self._columns(db, row)
+            self._rewrite(db, {**columns, "state": state, "outcome": outcome, "ended_at": ended_at})
+            run = self._one_run(db, "WHERE run.row = ?", row)
+        assert run is not None
+        return run
+
+    def set_published(self, row: int, seq: int) -> None:
+        """Keep a publisher's mark with the run: see `RunRow.published`."""
+        with self._held() as db:
+            self._rewrite(db, {**self._columns(db, row), "published": seq})
+
+    def put(
+        self,
+        kind: MessageKind,
+        topic: str,
+        payload: bytes,
+        *,
+        qos: int = 1,
+        retain: bool = False,
+        expires_at: float | None = None,
+        correlation: bytes | None = None,
+    ) -> int:
+        """Queue a message, the newest `state` of a topic in place of an older one. Gives its row, never used twice
+        in one process; the message may be the one that is dropped where the outbox is full."""
+        with self._held() as db:
+            if kind == "state":
+                db.change("DELETE FROM outbox WHERE topic = ? AND kind = 'state'", topic)
+            self._changes.last_message += 1
+            row = self._changes.last_message
+            columns: list[Column] = [row, kind, topic, qos, int(retain), _real(expires_at), correlation, 0, payload]
+            db.change(f"INSERT INTO outbox VALUES ({_marks(len(OUTBOX) + 1)})", *columns, crc_of("outbox", columns))
+            self._shrink(db)
+            return row
+
+    def count_attempt(self, rows: Iterable[int]) -> None:
+        """Note that these messages were handed to a broker once more."""
+        with self._held() as db:
+            for row in rows:
+                for found in db.rows(f"SELECT {', '.join(OUTBOX)} FROM outbox WHERE row = ?", row):
+                    values = dict(zip(OUTBOX, found, strict=True))
+                    values["attempts"] = _whole(values["attempts"]) + 1
+                    crc = crc_of("outbox", list(values.values()))
+                    db.change("UPDATE outbox SET attempts = ?, crc = ? WHERE row = ?", values["attempts"], crc, row)
+
+    def drop_expired(self, now: float) -> int:
+        """Take messages out whose `expires_at` has passed; gives their number."""
+        with self._held() as db:
+            return db.change("DELETE FROM outbox WHERE expires_at <= ?", now)
+
+    def meta_set(self, key: str, value: str | None) -> None:
+        """Keep a setting of the caller's, or take it away with None."""
+        assert key not in OWN_KEYS
+        with self._held() as db:
+            write_meta(db, key, value)
+
+    def release(self) -> None:
+        """An operator has taken note of the loss: `lost` is None from now on."""
+        with self._held() as db:
+            write_meta(db, "lost", None)
+            self._changes.released = True
+
+    def prune(self, older_than: float, keep_rows: int, most: int = 50) -> int:
+        """Delete runs that ended before `older_than`, and all but the newest `keep_rows` that have ended.
+
+        At most `most` of them, the oldest first, so that the transaction stays small; gives their number: while it
+        is `most` there may be more. The newest row of all stays: its number must not be given again.
+        """
+        with self._held() as db:
+            ended = db.rows(
+                "SELECT row FROM (SELECT row, ended_at, row_number() OVER (ORDER BY row DESC) AS rank FROM run"
+                " WHERE state = 'ended') WHERE (ended_at < ? OR rank > ?) AND row < (SELECT max(row) FROM run)"
+                " ORDER BY row LIMIT ?",
+                older_than, keep_rows, most,
+            )  # fmt: skip
+            for (row,) in ended:
+                for table, key in (("event", "run"), ("request", "run"), ("run", "row")):
+                    db.change(f"DELETE FROM {table} WHERE {key} = ?", row)
+            return len(ended)
+
+    def delete_published(self) -> None:
+        with self._held() as db:
+            for row in self._changes.published:
+                db.change("DELETE FROM outbox WHERE row = ?", row)
+
+    def end(self) -> None:
+        """No more use: a reference that outlives its `with` block must not write into another transaction."""
+        self._db = None
+
+    @contextmanager
+    def _held(self) -> Iterator[Database]:
+        assert self._db is not None, "the transaction has ended"
+        if self.failed is not None:
+            raise self.failed  # SQLite may have rolled back already: no later statement may stand alone
+        try:
+            yield self._db
+        except SqlFailed as error:
+            self.failed = error
+            raise
+
+    def _damaged(self, what: str, worth: Worth) -> None:
+        match worth:
+            case "needed":
+                raise StoreBroken(f"damaged: {what}")
+            case "asked":
+                raise StoreUnusable(f"damaged: {what}")
+            case "listed":
+                self._changes.damaged.add(what)
+
+    def _published(self) -> Collection[int]:
+        return self._changes.published
+
+    def _touch(self, row: int, seq: int) -> None:
+        self._changes.newest = max(self._changes.newest, row)
+        self._changes.touched = (row, seq)
+
+    def _columns(self, db: Database, row: int) -> dict[str, Column]:
+        """A run's row without its request, checked."""
+        found = db.one(f"SELECT {', '.join(RUN)}, crc FROM run WHERE row = ?", row)
+        if found is None:
+            raise StoreBroken(f"there is no run {row}")
+        *columns, crc = found
+        if crc != crc_of("run", columns):
+            raise StoreBroken(f"damaged: run {row}")
+        return dict(zip(RUN, columns, strict=True))
+
+    def _rewrite(self, db: Database, columns: dict[str, Column]) -> None:
+        # Only what changes: naming an indexed column would write the index again too.
+        changed = [columns[name] for name in _CHANGING]
+        crc = crc_of("run", [columns[name] for name in RUN])
+        db.change(f"UPDATE run SET {_SET} WHERE row = ?", *changed, crc, columns["row"])
+        self._touch(_whole(columns["row"]), _whole(columns["seq"]))
+
+    def _shrink(self, db: Database) -> None:
+        while True:
+            # The length of a payload is known without reading it.
+            count, size = db.one("SELECT count(*), sum(length(topic) + length(payload)) FROM outbox") or (0, 0)
+            if _whole(count) <= self._cap.rows and _whole(size or 0) <= self._cap.bytes:
+                return
+            db.change("DELETE FROM outbox WHERE row = (SELECT row FROM outbox ORDER BY kind = 'reply', row LIMIT 1)")
+            self._changes.dropped += 1
+
+
+def _real(seconds: float | None) -> float | None:
+    """As SQLite gives it back: the CRC tells 1 from 1.0."""
+    return None if seconds is None else float(seconds)
+
+
+def _whole(value: Column) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)
