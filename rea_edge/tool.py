@@ -1,0 +1,150 @@
+"""What the author of a Python tool imports: the decorator `tool` and `request_id()`.
+
+Holds the declaration and those checks that need no schema; it runs nothing and must import of ours only `errors`,
+so that a tool file can be imported, called and tested like any other. A declared function is returned unchanged.
+
+    @tool(effect="once", timeout_s=5.0, examples=[("Open the valve halfway.", {"percent": 50}), ("Sing.", "cannot")])
+    def open_valve(percent: Annotated[int, Meta(ge=0, le=100)]) -> dict[str, int]:
+        '''Open the boiler valve to a percentage.'''
+
+Each call runs in a process of its own, forked after the file was loaded: open devices inside the function
+(descriptors opened while the file loads are closed there), start no threads while the file loads, and keep
+nothing in globals. `print` goes to the log. Raise any exception to say that it failed; its text reaches the model.
+Settings come as environment variables named `REA_TOOL_*`; `REA_STATE_DIR` is a folder that outlives restarts.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FunctionType
+from typing import Literal, ParamSpec, TypeVar
+
+from msgspec import Struct
+
+from rea_edge.errors import ToolInvalid
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+EFFECTS = ("read", "idempotent", "once")
+KEYS = ("effect", "timeout_s", "retries", "device", "examples")
+LATER_KEYS = frozenset({
+    "confirm", "rate", "dwell_s", "ranges", "hours", "sandbox", "verify", "redact", "requires", "fields", "summary",
+    "cost", "p95_s", "needs", "publish", "payload", "await", "await_path",
+})  # fmt: skip
+LONGEST_S = 3600.0
+MOST_RETRIES = 5
+NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+PARAMETER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,47}")
+CO_VARARGS, CO_VARKEYWORDS, CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x80, 0x200
+
+
+class Declared(Struct, frozen=True):
+    """A function as its author declared it, before its annotations are read; `place` is `file:line`."""
+
+    function: Callable[..., object]
+    name: str
+    description: str
+    place: str
+    effect: str
+    timeout_s: float
+    retries: int
+    device: str
+    examples: tuple[tuple[str, object], ...]
+
+
+# Filled while a tool file loads and read right after it by the tool host; nothing else looks at it.
+declared: list[Declared] = []
+
+
+def tool(
+    *,
+    effect: Literal["read", "idempotent", "once"],
+    timeout_s: float = 10.0,
+    retries: int = 0,
+    device: str = "",
+    examples: Sequence[tuple[str, Mapping[str, object] | str]] = (),
+    **unsupported: object,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare a function as a device tool.
+
+    `effect`: `read` changes nothing, `idempotent` may run again with the same arguments, `once` must not.
+    `timeout_s`: most seconds one attempt may take. `retries`: further attempts after a failure (never for `once`).
+    `device`: calls on one device exclude each other, `read` shares; default: all tools of the file.
+    `examples`: pairs of what a person says and the arguments, a command line, or `cannot`.
+    Raises ToolInvalid, which the tool host reports as a fault of the file.
+    """
+
+    def declare(function: Callable[P, R]) -> Callable[P, R]:
+        if not isinstance(function, FunctionType):
+            raise ToolInvalid(repr(function), "only a plain function can be a tool")
+        place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        check_keys(place, effect, timeout_s, retries, device, unsupported)
+        check_function(place, function)
+        pairs = tuple(checked_pair(place, pair) for pair in examples)
+        description = first_line(place, function.__doc__)
+        declared.append(
+            Declared(function, function.__name__, description, place, effect, float(timeout_s), retries, device, pairs)
+        )
+        return function
+
+    return declare
+
+
+def request_id() -> str:
+    """The id of the call under way (also `REA_REQUEST_ID`), unique over nodes; empty outside a call."""
+    return os.environ.get("REA_REQUEST_ID", "")
+
+
+def check_keys(
+    place: str, effect: object, timeout_s: object, retries: object, device: object, unsupported: Mapping[str, object]
+) -> None:
+    """Refuse what a declaration may not say; the same for Python and command tools."""
+    for key in unsupported:
+        later = "is not supported yet" if key in LATER_KEYS else "is not a key of a tool"
+        raise ToolInvalid(place, f"{key!r} {later}; the keys are {', '.join(KEYS)}")
+    if effect not in EFFECTS:
+        raise ToolInvalid(place, f"effect {effect!r} is none of {', '.join(EFFECTS)}")
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= LONGEST_S:
+        raise ToolInvalid(place, f"timeout_s {timeout_s!r} is not a number of seconds up to {LONGEST_S:g}")
+    if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MOST_RETRIES:
+        raise ToolInvalid(place, f"retries {retries!r} is not a number from 0 to {MOST_RETRIES}")
+    if retries and effect == "once":
+        raise ToolInvalid(place, "a tool with effect 'once' is never tried again: leave retries out")
+    if not isinstance(device, str):
+        raise ToolInvalid(place, f"device {device!r} is not a text")
+
+
+def check_function(place: str, function: FunctionType) -> None:
+    code: CodeType = function.__code__
+    if code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
+        raise ToolInvalid(place, f"{function.__name__} is async; a tool is a plain function")
+    if code.co_flags & CO_GENERATOR:
+        raise ToolInvalid(place, f"{function.__name__} is a generator; a tool returns one value")
+    if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_posonlyargcount:
+        raise ToolInvalid(place, f"{function.__name__} takes *args, **kwargs or positional-only arguments; name each")
+    if not NAME.fullmatch(function.__name__):
+        raise ToolInvalid(place, f"{function.__name__!r} is not a tool name: {NAME.pattern}")
+    hints = function.__annotations__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for name in names:
+        if name not in hints:
+            raise ToolInvalid(place, f"parameter {name!r} of {function.__name__} has no annotation")
+        if not PARAMETER_NAME.fullmatch(name):
+            raise ToolInvalid(place, f"{name!r} is not a parameter name: {PARAMETER_NAME.pattern}")
+    if "return" not in hints:
+        raise ToolInvalid(place, f"{function.__name__} has no annotation of what it returns")
+
+
+def checked_pair(place: str, pair: object) -> tuple[str, object]:
+    match pair:
+        case (str() as say, (str() | Mapping()) as answer):
+            return say, dict(answer) if isinstance(answer, Mapping) else answer
+    raise ToolInvalid(place, f"example {pair!r} is not (what is said, arguments or a command line or 'cannot')")
+
+
+def first_line(place: str, text: str | None) -> str:
+    line = (text or "").strip().partition("\n")[0].strip()
+    if not line:
+        raise ToolInvalid(place, "there is no docstring or description; its first line is what the model reads")
+    return line

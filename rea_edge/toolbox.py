@@ -1,0 +1,133 @@
+"""Which tools exist and how a call of one runs: its device, its attempts, its time. Runs nothing itself.
+
+Holds what lies between a gate's yes and the tool host. Validation, policy and the journal are the caller's.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+
+from msgspec import json, structs
+
+from rea_edge.records import Args, Fault, Ok, Result, Tool
+from rea_edge.toolhost.client import ToolHost
+from rea_edge.toolhost.faults import fault
+
+AGAIN = frozenset({"tool_error", "timeout", "crashed"})  # what another attempt may mend
+PAUSE_S = 0.2  # before the second attempt, twice that before the third
+LOOK_S = 0.05  # how often a waiting call looks at its caller's Event
+
+
+class Toolbox:
+    """The tools of a node by name."""
+
+    def __init__(self, host: ToolHost, tools: Sequence[Tool]) -> None:
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self._host = host
+        self._queues: dict[str, Queue] = {device_of(tool): Queue() for tool in tools}
+
+    @property
+    def tools_hash(self) -> str:
+        """Changes when any declaration does; the place of the file does not count."""
+        told = [structs.replace(tool, source="") for _, tool in sorted(self.tools.items())]
+        return "sha256:" + sha256(json.encode(told, order="deterministic")).hexdigest()
+
+    def run(
+        self,
+        tool_name: str,
+        args: Args,
+        request_id: str,
+        seconds: float,
+        cancel: threading.Event | None = None,
+        starting: Callable[[], bool] | None = None,
+    ) -> Result:
+        """Run a tool, waiting for its device, within `seconds` for all of it and `timeout_s` for each attempt.
+
+        `args` are valid already. `read` and `idempotent` tools are tried again as often as they declare, with the
+        same request id. `starting` is asked once, when the device is ours and nothing has started: no means
+        `cancelled`. `busy` means that the device was not free in time. Raises only what `starting` raises.
+        """
+        tool = self.tools.get(tool_name)
+        if tool is None:
+            return fault("unknown_tool", f"there is no tool {tool_name!r}")
+        deadline = time.monotonic() + seconds
+        stop = cancel or threading.Event()
+        with self._queues[device_of(tool)].turn(tool.effect == "read", deadline, stop) as ours:
+            if ours and starting is not None and not starting():
+                return fault("cancelled", "it was cancelled before it started")
+            if ours:
+                return self._attempts(tool, args, request_id, deadline, stop)
+        if stop.is_set():
+            return fault("cancelled", "it was cancelled while it waited for its device")
+        return fault("busy", f"the device of {tool_name} was not free within {seconds:g} s", "try again later")
+
+    def _attempts(self, tool: Tool, args: Args, request_id: str, deadline: float, cancel: threading.Event) -> Result:
+        retries = 0 if tool.effect == "once" else tool.retries
+        for attempt in range(retries + 1):
+            left = max(0.0, deadline - time.monotonic())
+            result = self._host.call(tool, args, request_id, min(tool.timeout_s, left), cancel)
+            pause = PAUSE_S * (attempt + 1)
+            if attempt == retries or not mendable(result) or time.monotonic() + pause >= deadline:
+                break
+            if cancel.wait(pause):
+                break
+        return result
+
+
+class Queue:
+    """Who may use one device: any number of readers, or one other, in the order they came.
+
+    Order is what keeps a writer from waiting for ever behind readers that overlap, and readers behind writers.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._line: list[Turn] = []  # those in front use the device, the rest wait
+
+    @contextmanager
+    def turn(self, shares: bool, deadline: float, cancel: threading.Event) -> Iterator[bool]:
+        """Whether the device is ours; it is until the block ends."""
+        turn = Turn(shares)
+        with self._changed:
+            self._line.append(turn)
+        try:
+            yield self._wait(turn, deadline, cancel)
+        finally:
+            with self._changed:
+                self._line.remove(turn)
+                self._changed.notify_all()
+
+    def _wait(self, turn: "Turn", deadline: float, cancel: threading.Event) -> bool:
+        with self._changed:
+            while not self._free_for(turn):
+                left = deadline - time.monotonic()
+                if left <= 0 or cancel.is_set():
+                    return False
+                self._changed.wait(min(left, LOOK_S))
+            return not cancel.is_set()
+
+    def _free_for(self, turn: "Turn") -> bool:
+        ahead = self._line[: self._line.index(turn)]
+        return not ahead or (turn.shares and all(one.shares for one in ahead))
+
+
+class Turn:
+    """One call's place in the line of a device."""
+
+    def __init__(self, shares: bool) -> None:
+        self.shares = shares
+
+
+def device_of(tool: Tool) -> str:
+    """Calls on one device exclude each other; by default that is the file of a Python tool, the name of a command."""
+    return tool.device or (tool.source if tool.kind == "python" else f"command {tool.name}")
+
+
+def mendable(result: Result) -> bool:
+    match result:
+        case Ok():
+            return False
+        case Fault(fault=name):
+            return name in AGAIN

@@ -1,0 +1,58 @@
+"""From a command tool and its arguments to the argument list of a program. No shell, no process, no file.
+
+`{name}` in a part of `command` stands for the value of that parameter; a part stays one argument whatever the value.
+"""
+
+import re
+
+from msgspec import json
+
+from rea_edge.records import Args, Tool
+
+PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
+
+
+class BadArgs(Exception):
+    """Arguments that cannot be given to the tool; nothing was started."""
+
+
+def argument_list(tool: Tool, args: Args) -> list[str]:
+    """The filled command. Raises BadArgs where a value could be read as an option, or is not one value."""
+    parts: list[str] = []
+    for part in tool.command:
+        filled = PLACE.sub(lambda found: text_of(tool, args, found[1]), part)
+        if filled.startswith("-") and not part.startswith("-") and "--" not in parts:
+            refuse_option(tool, part, filled)
+        parts.append(filled)
+    return parts
+
+
+def text_of(tool: Tool, args: Args, name: str) -> str:
+    value = args.get(name, default_of(tool, name))
+    match value:
+        case str():
+            if "\0" in value:
+                raise BadArgs(f"{name} holds a NUL character")
+            return value
+        case bool() | int() | float():
+            return json.encode(value).decode()
+    raise BadArgs(f"{name} is {value!r}, not one text, number or boolean")
+
+
+def default_of(tool: Tool, name: str) -> object:
+    return parameter(tool, name).get("default")
+
+
+def parameter(tool: Tool, name: str) -> Args:
+    """The schema of one parameter; empty if there is none."""
+    properties = tool.parameters.get("properties")
+    schema = properties.get(name) if isinstance(properties, dict) else None
+    return schema if isinstance(schema, dict) else {}
+
+
+def refuse_option(tool: Tool, part: str, filled: str) -> None:
+    """A leading `-` that came from a value must be one that the declaration names."""
+    first = PLACE.match(part)
+    schema = parameter(tool, first[1]) if first else {}
+    if "enum" not in schema and "pattern" not in schema:
+        raise BadArgs(f"{filled!r} begins with '-' and would be read as an option")

@@ -1,0 +1,39 @@
+"""The closed list of names a `records.Fault` of a tool can have, and which of them prove that nothing ran.
+
+| fault | means |
+| --- | --- |
+| `tool_error` | the function raised (`TypeName: text`), or the program ended with an exit code above 0 |
+| `timeout` | it was still running at its deadline and was ended |
+| `cancelled` | it was ended because somebody asked for that |
+| `memory` | it asked for more memory than a tool may have |
+| `cpu` | it used more seconds of processor than a tool may have |
+| `output` | it wrote more than a result may be |
+| `crashed` | it ended by a signal, or without giving a result |
+| `bad_result` | it returned something that is not JSON: bytes, a set, NaN |
+| `host_gone` | the tool host ended during the call: how far the tool came is not known |
+| `missing_program` | the program of a command tool is not there or cannot be executed |
+| `bad_args` | the arguments cannot be given to the tool |
+| `unknown_tool` | the tool host has no such tool, or another than the caller knows |
+| `no_host` | no tool host could be started |
+| `busy` | the tool's device was not free within the caller's time |
+"""
+
+from typing import Literal
+
+from rea_edge.records import Fault
+
+FaultName = Literal[
+    "tool_error", "timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone",
+    "missing_program", "bad_args", "unknown_tool", "no_host", "busy",
+]  # fmt: skip
+
+# With one of these the tool was not started: even a `once` call may be made again.
+NOTHING_RAN: frozenset[str] = frozenset({"missing_program", "bad_args", "unknown_tool", "no_host", "busy"})
+LONGEST_MESSAGE = 500
+
+
+def fault(name: FaultName, message: str, suggestion: str = "") -> Fault:
+    """A fault with its message cut to what a model needs."""
+    cut = message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
+    # A lone surrogate (undecodable file names have them) cannot be sent as JSON.
+    return Fault(fault=name, message=cut.encode("utf-8", "replace").decode(), suggestion=suggestion)

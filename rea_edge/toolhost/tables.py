@@ -1,0 +1,112 @@
+"""Command tools: one TOML table a tool, parameters in the closed JSON Schema subset. Reads text, runs nothing.
+
+Imported in short-lived children only (it pulls in `tomllib`). Raises ToolInvalid with file, tool and key.
+"""
+
+import re
+import tomllib
+
+import msgspec
+
+from rea_edge.errors import ToolInvalid
+from rea_edge.records import Args, Tool
+from rea_edge.tool import KEYS, NAME, PARAMETER_NAME, check_keys, checked_pair, first_line
+from rea_edge.toolhost.command import PLACE
+from rea_edge.toolhost.subset import checked_answer, supported
+
+TABLE_KEYS = ("description", "command", "parameters", "returns", *KEYS)
+SCALARS = ("string", "integer", "number", "boolean")
+
+
+def from_toml(text: str, source: str) -> tuple[Tool, ...]:
+    """The command tools of a TOML file, one table each."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        line = re.search(r"at line (\d+)", str(exc))
+        raise ToolInvalid(f"{source}:{line[1]}" if line else source, str(exc)) from exc
+    return tuple(from_table(source, name, table) for name, table in tables.items())
+
+
+def from_table(source: str, name: str, table: object) -> Tool:
+    place = f"{source}: {name}"
+    if not NAME.fullmatch(name):
+        raise ToolInvalid(place, f"{name!r} is not a tool name: {NAME.pattern}")
+    if not isinstance(table, dict):
+        raise ToolInvalid(place, "is not a table; a file of command tools has one table a tool")
+    keys: Args = {"timeout_s": 10.0, "retries": 0, "device": "", "parameters": {}, "examples": [], **table}
+    unsupported = {key: value for key, value in keys.items() if key not in TABLE_KEYS}
+    check_keys(place, keys.get("effect"), keys["timeout_s"], keys["retries"], keys["device"], unsupported)
+    parameters = closed_object(place, keys["parameters"])
+    declared = {
+        "name": name,
+        "description": described(place, keys.get("description")),
+        "parameters": parameters,
+        "effect": keys["effect"],
+        "kind": "command",
+        "timeout_s": keys["timeout_s"],
+        "retries": keys["retries"],
+        "device": keys["device"],
+        "examples": examples(place, keys["examples"], parameters),
+        "returns": supported(f"{place}.returns", keys["returns"]) if "returns" in keys else None,
+        "command": checked_command(place, keys.get("command"), parameters),
+        "source": source,
+    }
+    return msgspec.convert(declared, Tool)
+
+
+def described(place: str, description: object) -> str:
+    if not isinstance(description, str):
+        raise ToolInvalid(f"{place}.description", "there is no description; its first line is what the model reads")
+    return first_line(f"{place}.description", description)
+
+
+def examples(place: str, pairs: object, parameters: Args) -> list[Args]:
+    place = f"{place}.examples"
+    if not isinstance(pairs, list):
+        raise ToolInvalid(place, "is not a list of [what is said, arguments]")
+    checked = [checked_pair(place, tuple(pair) if isinstance(pair, list) else pair) for pair in pairs]
+    return [{"say": say, "answer": checked_answer(place, answer, parameters)} for say, answer in checked]
+
+
+def closed_object(place: str, schema: object) -> Args:
+    """The parameters of a command tool."""
+    place = f"{place}.parameters"
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        raise ToolInvalid(place, 'is not a schema with type = "object"')
+    properties = schema.get("properties", {})
+    required = schema.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        raise ToolInvalid(place, "properties is not a table, or required not a list")
+    for name in properties:
+        if not PARAMETER_NAME.fullmatch(name):
+            raise ToolInvalid(place, f"{name!r} is not a parameter name: {PARAMETER_NAME.pattern}")
+    for name in required:
+        if name not in properties:
+            raise ToolInvalid(place, f"required names {name!r}, which is not among the properties")
+    return supported(
+        place,
+        {**schema, "type": "object", "properties": properties, "required": required, "additionalProperties": False},
+    )
+
+
+def checked_command(place: str, command: object, parameters: Args) -> list[str]:
+    place = f"{place}.command"
+    if not isinstance(command, list) or not command or not all(isinstance(part, str) for part in command):
+        raise ToolInvalid(place, "is not a list of texts, the program first")
+    if PLACE.search(command[0]) or not command[0]:
+        raise ToolInvalid(place, "the program itself cannot be a parameter")
+    properties, required = parameters["properties"], parameters["required"]
+    assert isinstance(properties, dict) and isinstance(required, list)
+    used = {name for part in command for name in PLACE.findall(part)}
+    for name in sorted(used):
+        if name not in properties:
+            raise ToolInvalid(place, f"{{{name}}} is not a parameter")
+        schema = properties[name]
+        if name not in required and "default" not in schema:
+            raise ToolInvalid(place, f"{{{name}}} is neither required nor has it a default")
+        if "enum" not in schema and "const" not in schema and schema.get("type") not in SCALARS:
+            raise ToolInvalid(place, f"{{{name}}} must be one of {', '.join(SCALARS)}, or have an enum")
+    for name in sorted(set(properties) - used):
+        raise ToolInvalid(place, f"the parameter {name!r} is used nowhere")
+    return command
