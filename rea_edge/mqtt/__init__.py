@@ -1,0 +1,22 @@
+"""The link to the broker; the only owner of paho. Holds no topics of ours and no meaning of a payload.
+
+Files import in this order: messages, backoff, versions, waiting, packets, settings, client,
+connection, feed, link.
+"""
+
+from rea_edge.mqtt.link import Link
+from rea_edge.mqtt.messages import Incoming, LinkState, Outgoing, Session, Will
+from rea_edge.mqtt.settings import Address, LinkSettings, address_of, check_settings
+
+__all__ = [
+    "Address",
+    "Incoming",
+    "Link",
+    "LinkSettings",
+    "LinkState",
+    "Outgoing",
+    "Session",
+    "Will",
+    "address_of",
+    "check_settings",
+]

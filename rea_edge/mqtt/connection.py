@@ -1,0 +1,355 @@
+"""One MQTT connection, from CONNECT to its end; then it is thrown away, and paho's memory with it.
+
+paho's own queues are never used: what is not acknowledged when a connection ends is sent again by its owner. All of
+this runs in the link's thread. Exceptions of the callbacks given here pass through, and the link ends the connection.
+"""
+
+import logging
+import select
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import paho.mqtt.client as paho
+from msgspec import Struct
+from paho.mqtt import MQTTException
+from paho.mqtt.enums import MQTTErrorCode
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from rea_edge.mqtt.client import (
+    OPTION_MOST,
+    WINDOW,
+    Client,
+    connect_properties,
+    incoming_from,
+    number_in,
+    publish_properties,
+    readable_topic,
+)
+from rea_edge.mqtt.messages import Incoming, Outgoing, Protocol, Will
+from rea_edge.mqtt.packets import PacketSocket
+from rea_edge.mqtt.settings import LinkSettings, address_of
+
+CONNACK_S = 10.0
+FIRST_CONNACK_S = 3.0  # some 3.1.1 brokers simply do not answer MQTT 5
+SUBACK_S = 10.0
+FENCE_S = 5.0
+FENCE_RETRY_S = 0.2
+NORMAL = 0x00
+UNSUPPORTED = 0x84
+SILENT = 0x8D  # keep alive timeout
+TOPIC_INVALID = 0x90
+TOO_LARGE = 0x95
+
+log = logging.getLogger("rea_edge.mqtt")
+
+Stage = Literal["connecting", "subscribing", "up", "ended"]
+
+
+class NotAccepted(Exception):
+    """`accept` said no: the message stays with the broker, and the connection must end for it to come again."""
+
+
+class Ears(Struct, frozen=True, kw_only=True):
+    """What a connection tells its owner. `acknowledged` gets the reason code, None for good.
+
+    `before_connect` is called when the broker is reached, right before the CONNECT that carries its will.
+    """
+
+    accept: Callable[[Incoming], bool]
+    acknowledged: Callable[[Outgoing, int | None], None]
+    before_connect: Callable[[], Will | None]
+    fence: Callable[[], str] | None
+
+
+class Sent(Struct, frozen=True, kw_only=True):
+    """A QoS 1 message that waits for its acknowledgement."""
+
+    out: Outgoing
+    at_s: float
+    keep: bool
+
+
+class Connection:
+    """Blocking `open`, then `turn` again and again until `stage` is `ended`; `reason` says how it ended."""
+
+    def __init__(
+        self, settings: LinkSettings, protocol: Protocol, subscriptions: tuple[str, ...], ears: Ears, *, nonce: bytes
+    ) -> None:
+        self.stage: Stage = "connecting"
+        self.reason = ""
+        self.reached = False  # CONNECT went out
+        self.answered = False  # CONNACK came
+        self.unsupported = False  # the broker said that it does not know the protocol
+        self.by_peer = False  # the other side ended it
+        self.up_since_s = 0.0
+        self.present = False
+        self.fenced = ears.fence is None
+        self.refused: tuple[str, ...] = ()
+        self.too_large = 0
+        self.unreadable = 0
+        self.protocol = protocol
+        self._settings = settings
+        self._subscriptions = subscriptions
+        self._ears = ears
+        self._nonce = nonce
+        self._fence_topic = ""
+        self._intake = True
+        self.window = WINDOW
+        self._packet_most = OPTION_MOST
+        self._in_flight: dict[int, Sent] = {}
+        self._acked_s = 0.0  # when the last acknowledgement came
+        self._acked_at_s = 0.0  # when what it was for had been sent
+        self._due_s = 0.0
+        self._fence_due_s = 0.0
+        self._poll = select.poll()
+        self._packets: PacketSocket
+        self._client = self._new_client()
+
+    def open(self, wake_fd: int, connack_s: float) -> None:
+        """Reach the broker and send CONNECT. Blocks for the name look-up and some `CONNECT_S`; raises OSError."""
+        address = address_of(self._settings.url)
+        if self.protocol == "5":
+            clean = self._settings.session_expiry_s == 0
+            properties = connect_properties(self._settings)
+            self._client.connect(
+                address.host, address.port, self._settings.keepalive_s, clean_start=clean, properties=properties
+            )
+        else:
+            self._client.connect(address.host, address.port, self._settings.keepalive_s)
+        self.reached = True
+        if not self.ended:
+            self._due_s = time.monotonic() + connack_s
+            self._poll.register(wake_fd, select.POLLIN)
+            self._poll.register(self._packets.fileno(), select.POLLIN)
+
+    def turn(self, wait_s: float) -> bool:
+        """Wait for the socket or a wake, at most `wait_s`; read, write, keep the timers. False: nothing happened."""
+        client = self._client
+        descriptor = self._packets.fileno()
+        self._poll.modify(descriptor, select.POLLIN | (select.POLLOUT if client.want_write() else 0))
+        wait_s = 0.0 if self._packets.pending() else min(wait_s, self._next_timer_s())
+        ready = dict(self._poll.poll(max(0.0, wait_s) * 1000))
+        if self._packets.pending() or ready.get(descriptor, 0) & ~select.POLLOUT:
+            client.loop_read()
+        if client.want_write():
+            client.loop_write()
+        client.loop_misc()
+        if not self.ended:
+            self._keep_timers(time.monotonic())
+        return bool(ready)
+
+    @property
+    def ended(self) -> bool:
+        return self.stage == "ended"
+
+    @property
+    def writable(self) -> bool:
+        """Nothing waits in paho: only then is more handed over, so its unbounded queue stays empty."""
+        return self.stage == "up" and not self._client.want_write()
+
+    @property
+    def room(self) -> int:
+        return max(0, self.window - len(self._in_flight))
+
+    def ready_for(self, qos: int) -> bool:
+        return self.writable and (qos == 0 or self.room > 0)
+
+    @property
+    def in_flight(self) -> tuple[Outgoing, ...]:
+        return tuple(sent.out for sent in tuple(self._in_flight.values()))  # the inner copy is for other threads
+
+    @property
+    def kept(self) -> list[Outgoing]:
+        """Of what is in flight, what nobody else has: to be sent again if this connection ends."""
+        return [sent.out for sent in self._in_flight.values() if sent.keep]
+
+    def send(self, out: Outgoing, *, keep: bool = False) -> None:
+        """Hand one message over. The caller looks at `writable` first, and for QoS 1 at `room`."""
+        if len(out.payload) + 3 * len(out.topic) + 512 > self._packet_most:
+            return self._give_up(out, TOO_LARGE, "larger than the broker takes")
+        try:
+            # Sent as they are, these would make the broker end the connection, again and again.
+            if not out.topic or "\0" in out.topic:
+                raise ValueError("no topic")
+            properties = publish_properties(out) if self.protocol == "5" else None
+            info = self._client.publish(out.topic, out.payload, min(out.qos, 1), out.retain, properties)
+        except (ValueError, MQTTException) as exc:
+            return self._give_up(out, TOPIC_INVALID, str(exc))
+        if out.qos:
+            self._in_flight[info.mid] = Sent(out=out, at_s=time.monotonic(), keep=keep)
+        elif info.rc == MQTTErrorCode.MQTT_ERR_SUCCESS:
+            self._ears.acknowledged(out, None)
+        return None
+
+    def stop_intake(self) -> None:
+        """From now on nothing is accepted or acknowledged; the broker keeps it for the next connection."""
+        self._intake = False
+
+    def disconnect(self) -> None:
+        """End in order: the broker drops the will. Some turns may be needed until `stage` is `ended`."""
+        self._client.disconnect()
+
+    def close(self, reason: str) -> None:
+        """End at once, without DISCONNECT: the broker publishes the will."""
+        self._end(reason, by_peer=False)
+        stream = self._client.socket()
+        if stream is not None:
+            stream.close()
+
+    # --- paho's callbacks
+
+    def _on_connect(
+        self,
+        _client: paho.Client,
+        _user: object,
+        flags: paho.ConnectFlags,
+        code: ReasonCode,
+        properties: Properties | None,
+    ) -> None:
+        self.answered = True
+        if code.is_failure:
+            self.unsupported = code.value == UNSUPPORTED
+            return self._end(f"refused: {code}", by_peer=False)
+        self.present = flags.session_present
+        self.window = min(WINDOW, number_in(properties, "ReceiveMaximum", WINDOW))
+        self._packet_most = number_in(properties, "MaximumPacketSize", OPTION_MOST)
+        self.up_since_s = time.monotonic()
+        self._due_s = self.up_since_s + SUBACK_S
+        self.stage = "subscribing" if self._subscriptions else "up"
+        if self._subscriptions:
+            self._subscribe()
+        return None
+
+    def _subscribe(self) -> None:
+        if self.protocol == "5":
+            options = SubscribeOptions(qos=1, retainAsPublished=True)
+            self._client.subscribe([(name, options) for name in self._subscriptions])
+        else:
+            self._client.subscribe([(name, 1) for name in self._subscriptions])
+
+    def _on_subscribe(
+        self, _client: paho.Client, _user: object, _mid: int, codes: list[ReasonCode], _properties: Properties | None
+    ) -> None:
+        pairs = zip(self._subscriptions, codes, strict=False)
+        self.refused = tuple(name for name, code in pairs if code.is_failure)
+        for name in self.refused:
+            log.error("event=subscription_refused filter=%r", name)
+        self.stage = "up"
+
+    def _on_message(self, client: paho.Client, _user: object, message: paho.MQTTMessage) -> None:
+        if not self._intake:
+            return
+        if self._packets.cut:
+            self.too_large += 1
+            log.warning("event=too_large_discarded limit=%d", self._settings.packet_max)
+        elif (topic := readable_topic(message)) is None:
+            self.unreadable += 1
+            log.warning("event=topic_not_utf8")
+        elif not self._seen_fence(topic, bytes(message.payload)):
+            incoming = incoming_from(topic, message, waited=self._may_have_waited())
+            if not self._ears.accept(incoming) and message.qos:
+                raise NotAccepted
+        if message.qos:
+            client.ack(message.mid, message.qos)
+
+    def _on_publish(
+        self, _client: paho.Client, _user: object, mid: int, code: ReasonCode, _properties: Properties | None
+    ) -> None:
+        sent = self._in_flight.pop(mid, None)
+        if sent is not None:  # None: QoS 0, which paho reports too
+            self._acked_s, self._acked_at_s = time.monotonic(), sent.at_s
+            out = sent.out
+            if code.is_failure:
+                log.error("event=publish_refused topic=%r reason=%r", out.topic, str(code))
+            if out.topic != self._fence_topic:
+                self._ears.acknowledged(out, code.value if code.is_failure else None)
+
+    def _on_disconnect(
+        self,
+        _client: paho.Client,
+        _user: object,
+        flags: paho.DisconnectFlags,
+        code: ReasonCode,
+        _properties: Properties | None,
+    ) -> None:
+        told = flags.is_disconnect_packet_from_server
+        if code.value == NORMAL and not told:
+            return self._end("stopped", by_peer=False)
+        reason = f"ended by the broker: {code}" if told else self._packets.trouble or f"ended: {code}"
+        return self._end(reason, by_peer=code.value != SILENT)
+
+    # --- the rest
+
+    def _new_client(self) -> Client:
+        settings = self._settings
+        address = address_of(settings.url)
+        client = Client(settings, address, self.protocol, self._prepare)
+        client.on_connect = self._on_connect
+        client.on_subscribe = self._on_subscribe
+        client.on_message = self._on_message
+        client.on_publish = self._on_publish
+        client.on_disconnect = self._on_disconnect
+        return client
+
+    def _prepare(self, packets: PacketSocket) -> None:
+        """Called by the client between reaching the broker and CONNECT."""
+        self._packets = packets
+        will = self._ears.before_connect()
+        if will is not None:
+            self._client.will_set(will.topic, will.payload, will.qos, will.retain)
+        if self._ears.fence is not None:
+            self._fence_topic = self._ears.fence()
+
+    def _may_have_waited(self) -> bool:
+        if self._ears.fence is not None:
+            return not self.fenced
+        return self.present and self.stage != "up"
+
+    def _seen_fence(self, topic: str, payload: bytes) -> bool:
+        """True for every fence, also one of an earlier connection, which waited in the queue like the rest."""
+        if not self._fence_topic or topic.rpartition("/")[0] != self._fence_topic.rpartition("/")[0]:
+            return False
+        if topic == self._fence_topic and payload == self._nonce:
+            self.fenced = True
+        return True
+
+    def _next_timer_s(self) -> float:
+        now = time.monotonic()
+        next_s = now + self._client.keepalive / 4  # the broker may have set a shorter one
+        if self.stage != "up":
+            next_s = min(next_s, self._due_s)
+        elif not self.fenced:
+            next_s = min(next_s, self._fence_due_s)
+        return next_s - now
+
+    def _keep_timers(self, now: float) -> None:
+        if self.stage != "up":
+            if now >= self._due_s:
+                self.close(f"no answer while {self.stage}")
+            return
+        if self._acknowledgement_lost(now):
+            self.close("a publication was not acknowledged")  # MQTT sends it again only on a new connection
+        elif not self.fenced and now >= self._fence_due_s:
+            self._fence_due_s = now + (FENCE_S if self.ready_for(1) else FENCE_RETRY_S)
+            if self.ready_for(1):
+                self.send(Outgoing(topic=self._fence_topic, payload=self._nonce))
+
+    def _acknowledgement_lost(self, now: float) -> bool:
+        """The oldest publication is overdue, and that is not just a slow link on which the others advance."""
+        oldest = next(iter(self._in_flight.values()), None)
+        if oldest is None or now - oldest.at_s <= self._settings.keepalive_s:
+            return False
+        return self._acked_at_s > oldest.at_s or now - self._acked_s > self._settings.keepalive_s
+
+    def _give_up(self, out: Outgoing, reason: int, why: str) -> None:
+        log.error("event=publish_refused topic=%r reason=%r", out.topic, why)
+        self._ears.acknowledged(out, reason)
+
+    def _end(self, reason: str, *, by_peer: bool) -> None:
+        if self.stage != "ended":
+            self.stage = "ended"
+            self.reason = reason
+            self.by_peer = by_peer

@@ -1,0 +1,83 @@
+"""What passes over the link and what can be seen of it, as frozen structs. Holds no behaviour and no paho."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Protocol = Literal["5", "3.1.1"]
+Phase = Literal["new", "connecting", "up", "resting", "stopped"]
+
+
+class Incoming(Struct, frozen=True, kw_only=True):
+    """A message as the broker gave it.
+
+    `expires_in_s`, `response_topic` and `correlation` are MQTT 5's, None where absent. `waited`: it arrived before
+    the fence of this connection was seen, so it may have lain in the broker's queue.
+    """
+
+    topic: str
+    payload: bytes
+    retained: bool
+    qos: int
+    expires_in_s: int | None = None
+    response_topic: str | None = None
+    correlation: bytes | None = None
+    waited: bool = False
+
+
+class Outgoing(Struct, frozen=True, kw_only=True):
+    """A message to publish. `row` is its number in the outbox, None for what is only told."""
+
+    row: int | None = None
+    topic: str
+    payload: bytes
+    qos: int = 1
+    retain: bool = False
+    expires_in_s: int | None = None
+    response_topic: str | None = None
+    correlation: bytes | None = None
+
+
+class Will(Struct, frozen=True, kw_only=True):
+    """What the broker publishes for us when the connection ends without a DISCONNECT."""
+
+    topic: str
+    payload: bytes
+    qos: int = 1
+    retain: bool = True
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A connection that has its subscriptions. `count` numbers the connections of this link from 1.
+
+    `present`: the broker had kept our session. `refused` names the filters it did not grant.
+    """
+
+    count: int
+    protocol: Protocol
+    present: bool
+    refused: tuple[str, ...] = ()
+
+
+class LinkState(Struct, frozen=True, kw_only=True):
+    """A snapshot for status, health and the watchdog.
+
+    `beat` is the monotonic time of the thread's last turn; turns are at most 10 s apart, except in phase
+    `connecting`, where a name look-up may block for longer.
+    """
+
+    phase: Phase
+    beat: float
+    connected: bool = False
+    protocol: Protocol | None = None
+    sessions: int = 0
+    fenced: bool = False
+    refused: tuple[str, ...] = ()
+    last_error: str = ""
+    in_flight: int = 0
+    waiting: int = 0
+    waiting_bytes: int = 0
+    dropped_qos0: int = 0
+    dropped_qos1: int = 0
+    too_large: int = 0
+    unreadable: int = 0
