@@ -1,0 +1,42 @@
+"""The wall clock, and whether it may be believed. The one place that reads it for anything that is kept or shown.
+
+Boards without a battery start in the past. A time is trusted once the kernel says that it was set from outside
+(adjtimex(2), STA_UNSYNC off) and it does not lie before the newest time that was ever trusted.
+"""
+
+import ctypes
+import time
+
+_STA_UNSYNC = 0x0040
+_TIME_ERROR = 5
+_LOOK_S = 10.0  # how long an answer of the kernel holds
+_MODES_AND_STATUS = 208 + 64  # bytes; struct timex is 208 on 64-bit Linux, the rest is slack
+
+
+class Clock:
+    """Trusted wall seconds, or None. `newest` is the newest trusted time known from before, or None."""
+
+    def __init__(self, newest: float | None = None) -> None:
+        self._newest = newest
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._looked_s = float("-inf")
+        self._good = False
+        self._buffer = ctypes.create_string_buffer(_MODES_AND_STATUS)
+
+    def now(self) -> float | None:
+        at = time.time()
+        if (self._newest is not None and at < self._newest) or not self._synchronised():
+            return None
+        self._newest = at
+        return at
+
+    def _synchronised(self) -> bool:
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= _LOOK_S:
+            self._looked_s, self._good = now_s, self._ask_kernel()
+        return self._good
+
+    def _ask_kernel(self) -> bool:
+        ctypes.memset(self._buffer, 0, _MODES_AND_STATUS)  # modes 0: only read
+        said: int = self._libc.adjtimex(self._buffer)
+        return 0 <= said < _TIME_ERROR

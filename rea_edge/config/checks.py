@@ -1,0 +1,259 @@
+"""One TOML table tree to the structs of `settings`, and what must hold between settings. Reads no file.
+
+Raises ConfigInvalid whose place is the path of the key, such as `limits.steps`, with what was expected and what came.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn, TypeVar, get_args, get_type_hints
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+from msgspec import Meta, field
+
+from rea_edge.config.settings import (
+    Access,
+    Broker,
+    Endpoint,
+    Log,
+    Memory,
+    Node,
+    Queue,
+    Secret,
+    Settings,
+    Table,
+    TaskLimits,
+    TaskType,
+)  # fmt: skip
+from rea_edge.errors import ConfigInvalid
+from rea_edge.records import Limits
+from rea_edge.topics import is_name, is_root
+
+# Settings of the design whose behaviour is not built: naming one must never look as if it worked.
+_LATER = frozenset(
+    {
+        ("gate",), ("access", "senders"), ("access", "operators"), ("access", "callers"),
+        ("limits", "day_tokens"), ("limits", "month_tokens"), ("task", "*", "done_when"),
+    }
+)  # fmt: skip
+_LATER_VALUES = {("access", "identity"): "broker"}
+MAX_ENDPOINTS = 1
+
+_TOOL = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
+_TLS = {"mqtts", "wss"}
+
+
+class _Limits(TaskLimits, frozen=True):
+    queue: Annotated[int, Meta(ge=1, le=10_000)] = Queue().size
+    queue_s: Annotated[float, Meta(ge=0.1, le=2_592_000)] = Queue().longest_s
+
+
+class _File(Table, frozen=True):
+    node: Node = Node()
+    broker: Broker = Broker()
+    endpoint: tuple[Endpoint, ...] = ()
+    limits: _Limits = _Limits()
+    memory: Memory = Memory()
+    access: Access = Access()
+    task: dict[str, dict[str, object]] = field(default_factory=dict)
+    log: Log = Log()
+
+
+_T = TypeVar("_T", bound=Table)
+
+
+def settings(keys: dict[str, object]) -> Settings:
+    """Check one table tree and give its settings; what depends on the machine is still empty (see `load`)."""
+    found, task_types = _shaped(keys)
+    checked = Settings(
+        node=found.node,
+        broker=found.broker,
+        endpoints=found.endpoint,
+        limits=_limits(found.limits),
+        queue=Queue(size=found.limits.queue, longest_s=found.limits.queue_s),
+        memory=found.memory,
+        access=found.access,
+        task_types=task_types,
+        log=found.log,
+    )
+    check_node(checked.node.id, "node.id")
+    check_broker(checked.broker)
+    _check_endpoints(checked.endpoints)
+    _check_limits(checked)
+    return checked
+
+
+def check_shape(keys: dict[str, object]) -> None:
+    """Refuse unknown keys, wrong types and ranges of one file on its own; the rest of it may stand in another."""
+    _shaped(keys)
+
+
+def convert(keys: dict[str, object], table: type[_T], place: str = "") -> _T:
+    """Give one table as its struct. `place` is the path of the table itself."""
+    try:
+        return msgspec.convert(keys, table, dec_hook=_special)
+    except msgspec.ValidationError as exc:
+        _refuse(str(exc), keys, table, place)
+
+
+def check_node(name: str, place: str) -> None:
+    """Refuse a node or person name that no topic can carry; an empty one is not chosen yet."""
+    if name and (not is_name(name) or name.startswith("_")):
+        raise ConfigInvalid(place, f"expected 1 to 36 of A-Z a-z 0-9 _ - and no _ in front, got {name!r}")
+
+
+def check_broker(broker: Broker, table: str = "broker") -> None:
+    """Refuse an address that cannot be used or would show passwords, and TLS files that would not be used."""
+    if not is_root(broker.root):
+        raise ConfigInvalid(f"{table}.root", f"expected one to four names with / between, got {broker.root!r}")
+    address = _address(broker.url, f"{table}.url", ("mqtt", "mqtts", "ws", "wss", "unix"))
+    if address.scheme in {"mqtt", "ws"} and not (broker.insecure or _LOOPBACK.fullmatch(address.hostname or "")):
+        raise ConfigInvalid(
+            f"{table}.url",
+            f"{address.scheme} beyond loopback can be read on the way: use {address.scheme}s, or insecure = true",
+        )
+    if (broker.cert_file is None) != (broker.key_file is None):
+        raise ConfigInvalid(f"{table}.cert_file", "cert_file and key_file go together")
+    if address.scheme not in _TLS and (broker.ca_file or broker.cert_file):
+        raise ConfigInvalid(f"{table}.url", f"ca_file, cert_file and key_file need mqtts or wss, got {address.scheme}")
+    if broker.password_file and not broker.username:
+        raise ConfigInvalid(f"{table}.password_file", "needs a username")
+
+
+def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType]]:
+    _refuse_later(keys)
+    found = convert(keys, _File)
+    return found, {name: convert(table, TaskType, f"task.{name}") for name, table in found.task.items()}
+
+
+def _special(kind: type, value: object) -> object:
+    if kind is object:
+        return value
+    if kind is Secret:
+        raise ValueError("never in the file itself: write it to a file of its own and name that in `..._file`")
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"Expected a path, got {value!r}")
+    return Path(value)
+
+
+def _refuse_later(keys: dict[str, object]) -> None:
+    for path in _paths(keys):
+        general = ("task", "*", *path[2:]) if path[0] == "task" and len(path) > 2 else path
+        if general in _LATER:
+            raise ConfigInvalid(".".join(path), "not supported yet")
+    for (table, key), value in _LATER_VALUES.items():
+        found = keys.get(table)
+        if isinstance(found, dict) and found.get(key) == value:
+            raise ConfigInvalid(f"{table}.{key}", f"{value!r} is not supported yet")
+
+
+def _paths(keys: dict[str, object], above: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for key, value in keys.items():
+        found.append((*above, key))
+        if isinstance(value, dict) and len(above) < 2:
+            found += _paths(value, (*above, key))
+    return found
+
+
+def _refuse(said: str, keys: dict[str, object], table: type[Table], above: str) -> NoReturn:
+    """Turn msgspec's sentence into ours: the path as people write it, what was expected, what came."""
+    sentence, _, path = said.partition(" - at `$")
+    place = path.strip("`.")
+    if unknown := re.search(r"unknown field `(.*)`", sentence):
+        raise ConfigInvalid(_join(above, place, unknown[1]), "unknown key")
+    if missing := re.search(r"missing required field `(.*)`", sentence):
+        raise ConfigInvalid(_join(above, place, missing[1]), "missing")
+    got = "" if ", got " in sentence or "never in" in sentence else f", got {_short(_at(keys, place))}"
+    if sentence.startswith("Invalid enum value"):
+        sentence = "Expected one of " + ", ".join(_choices(table, place))
+    sentence = sentence.replace("`", "").replace(" | null", "")
+    sentence = re.sub(r"\bobject\b", "a table", re.sub(r"\barray\b", "a list", sentence))
+    raise ConfigInvalid(_join(above, place), sentence[0].lower() + sentence[1:] + got)
+
+
+def _join(*parts: str) -> str:
+    return ".".join(part for part in parts if part)
+
+
+def _at(value: object, place: str) -> object:
+    for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", place):
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and index:
+            value = value[int(index)]
+    return value
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _choices(table: type[Table], place: str) -> list[str]:
+    """The words that a `Literal` setting takes."""
+    kind: object = table
+    for name in re.findall(r"[^.\[\]]+", re.sub(r"\[\d+\]", "", place)):
+        inner = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, Table)]
+        kind = get_type_hints(inner[0])[name]
+    return [word for part in (kind, *get_args(kind)) for word in get_args(part) if isinstance(word, str)]
+
+
+def _address(url: str, place: str, schemes: tuple[str, ...]) -> SplitResult:
+    try:
+        address = urlsplit(url)
+        port = address.port
+    except ValueError:
+        # Not shown either: what stands where a port should may be a password.
+        raise ConfigInvalid(place, "not a URL: expected SCHEME://HOST:PORT") from None
+    if address.username is not None or address.password is not None:
+        raise ConfigInvalid(place, "no user or password in a URL: use username and password_file, or api_key_file")
+    if address.scheme not in schemes:
+        raise ConfigInvalid(place, f"expected a URL of {', '.join(schemes)}, got {url!r}")
+    lacking = address.netloc != "" or len(address.path) < 2 if address.scheme == "unix" else not address.hostname
+    if lacking or port == 0 or address.query or address.fragment:
+        raise ConfigInvalid(place, f"expected SCHEME://HOST:PORT or unix:///PATH, got {url!r}")
+    return address
+
+
+def _check_endpoints(endpoints: tuple[Endpoint, ...]) -> None:
+    if len(endpoints) > MAX_ENDPOINTS:
+        raise ConfigInvalid(f"endpoint[{MAX_ENDPOINTS}]", "more than one endpoint is not supported yet")
+    for index, endpoint in enumerate(endpoints):
+        _address(endpoint.url, f"endpoint[{index}].url", ("http", "https"))
+
+
+def _limits(table: _Limits) -> Limits:
+    return Settings(node=Node(), broker=Broker()).limits_of(TaskType(limits=table))
+
+
+def _check_limits(found: Settings) -> None:
+    if found.memory.soft_mib >= found.memory.hard_mib:
+        raise ConfigInvalid(
+            "memory.soft_mib", f"expected less than hard_mib, {found.memory.hard_mib}, got {found.memory.soft_mib}"
+        )
+    if found.limits.answer_tokens > found.limits.tokens:
+        raise ConfigInvalid(
+            "limits.answer_tokens", f"expected at most tokens, {found.limits.tokens}, got {found.limits.answer_tokens}"
+        )
+    for name, kind in found.task_types.items():
+        _check_task_type(name, kind, found.limits)
+
+
+def _check_task_type(name: str, kind: TaskType, most: Limits) -> None:
+    place = f"task.{name}"
+    if not is_name(name):
+        raise ConfigInvalid(place, "expected a name of 1 to 36 of A-Z a-z 0-9 _ -")
+    for index, tool in enumerate(kind.tools or ()):
+        if not _TOOL.fullmatch(tool):
+            raise ConfigInvalid(f"{place}.tools[{index}]", f"expected the name of a tool, got {tool!r}")
+    if kind.commands > 1 and kind.protocol not in (None, "command"):
+        raise ConfigInvalid(f"{place}.commands", f"only for protocol command, got {kind.protocol}")
+    own = msgspec.structs.asdict(kind.limits)
+    for limit, highest in msgspec.structs.asdict(most).items():
+        if own[limit] is not None and own[limit] > highest:
+            raise ConfigInvalid(
+                f"{place}.limits.{limit}", f"expected at most that of [limits], {highest}, got {own[limit]}"
+            )

@@ -1,0 +1,187 @@
+"""Every setting as a frozen value, each with its unit and the reason for its default. Reads no file and no environment.
+
+The tables of the TOML file are these structs, key by key; `load` fills in what depends on the machine.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from rea_edge.records import Limits, Mode, Protocol
+
+Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
+Mebibytes = Annotated[int, Meta(ge=16, le=65_536)]
+Steps = Annotated[int, Meta(ge=1, le=10_000)]
+Tokens = Annotated[int, Meta(ge=16, le=100_000_000)]
+TypeName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}$")]
+
+
+class Secret:
+    """A password or key. Shows itself only to who asks with `reveal`: never in `repr`, `str`, or a listing."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+
+class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of a TOML table: a key that is not a field is refused."""
+
+
+class Node(Table, frozen=True):
+    id: str = ""
+    # name in topics, `[A-Za-z0-9_-]{1,36}`; default: the broker username, else host name and 6 hex of the machine id
+    state_dir: Path = Path()
+    # folder of the state file; default: $STATE_DIRECTORY (systemd), else ~/.local/state/rea-edge
+    tools: tuple[str, ...] = ("board",)
+    # a bare name is a shipped tool file, else a file or folder; `board` only reads, so it is safe everywhere
+
+
+class Broker(Table, frozen=True):
+    url: str = "mqtt://127.0.0.1:1883"
+    # mqtt, mqtts, ws, wss or unix:///path; a broker on the board itself is the common case
+    insecure: bool = False
+    # allow mqtt and ws beyond loopback: passwords and commands would be readable on the way
+    root: str = "rea/v1"
+    # first levels of every topic, at most four names
+    username: str | None = None
+    # login of this node, by the shipped access files also its id; absent: anonymous
+    password: Secret | None = None
+    # never in the file itself: read from password_file, else the systemd credential broker_password
+    password_file: Path | None = None
+    ca_file: Path | None = None
+    # PEM; default: the system's authorities, or the credential broker_ca
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    # PEM, both or none; or the credentials broker_cert and broker_key
+    client_id: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    # default: chosen by the MQTT side from the node's id; whoever knows it and may log in can take the session over
+    protocol: Literal["auto", "5", "3.1.1"] = "auto"
+    # auto: 5, then 3.1.1 where the broker refuses or does not answer
+    keepalive_s: Annotated[int, Meta(ge=2, le=3_600)] = 30
+    # seconds; a dead link is known after at most twice this
+    reconnect_min_s: Annotated[float, Meta(ge=0.05, le=300)] = 1.0
+    # seconds before the first new attempt; doubles, with jitter
+    session_expiry_s: Annotated[int, Meta(ge=0, le=0xFFFF_FFFE)] = 604_800
+    # seconds the broker keeps our queue while we are away: a week covers a repair
+
+
+class Endpoint(Table, frozen=True):
+    url: str
+    # http or https, usually ending in /v1; https checks the certificate by the system's authorities
+    name: TypeName = "local"
+    # how status and journal call it
+    model: Annotated[str, Meta(min_length=1, max_length=200)] = "any"
+    # sent as it is; llama.cpp serves one model and ignores it
+    api_key: Secret | None = None
+    # never in the file itself: read from api_key_file, else the systemd credential api_key_NAME
+    api_key_file: Path | None = None
+    connect_s: Seconds = 5.0
+    # seconds for name look-up, connection and TLS
+    idle_s: Seconds = 30.0
+    # seconds between two pieces of an answer that has begun: a small board may pause for a long prompt
+    context_tokens: Annotated[int, Meta(ge=256, le=100_000_000)] | None = None
+    # default: probed
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    # default: 0 in protocol command, else 0.2: a little freedom leaves a rut, more costs format
+    protocol: Literal["auto", "native", "json", "react", "command"] = "auto"
+    # auto: what the exam or the probe found best
+
+
+class Queue(Struct, frozen=True, kw_only=True):
+    """Written in `[limits]` as queue and queue_s."""
+
+    size: int = 50
+    # accepted tasks that wait; more are refused with `busy`. 50 bodies of 64 KiB are 3 MiB of state
+    longest_s: float = 3_600.0
+    # seconds an accepted task may wait for its start, then it ends as `expired`: an hour-old wish is seldom one
+
+
+class Memory(Table, frozen=True):
+    soft_mib: Mebibytes = 60
+    # MiB of the daemon's resident memory; above it new requests are refused and caches dropped; a task peaks at 56
+    hard_mib: Mebibytes = 85
+    # MiB; above it the step is finished and committed, then exit 75 and a clean start
+    tool_mib: Mebibytes = 48
+    # MiB of one call: enough for a small Python program. The unit's MemoryHigh is hard_mib + tool_mib
+
+
+class Access(Table, frozen=True):
+    identity: Literal["none"] = "none"
+    # none: the name in a topic is taken as it comes, anyone who may publish may send and call, nobody operates
+    plain_text: Mode = "query"
+    # mode of a goal that is no JSON; query: a stray message on the topic cannot move anything
+
+
+class TaskLimits(Table, frozen=True):
+    """What a task type lowers; absent: as in `[limits]`."""
+
+    steps: Steps | None = None
+    tokens: Tokens | None = None
+    answer_tokens: Tokens | None = None
+    tool_s: Seconds | None = None
+    task_s: Seconds | None = None
+
+
+class TaskType(Table, frozen=True):
+    """`[task.NAME]`; `[task.default]` serves requests that name no type."""
+
+    tools: tuple[str, ...] | None = None
+    # names of the tools on offer; default: all
+    mode: Mode | None = None
+    # query offers only tools that read; default: the request's, else act
+    min_observations: Annotated[int, Meta(ge=0, le=100)] | None = None
+    # results the model must have seen before it may finish; default: 1 where tools are offered, else 0
+    protocol: Protocol | None = None
+    # default: the endpoint's
+    prompt: str | None = None
+    # a bare name is a shipped prompt, else a text file; default: the protocol's
+    commands: Annotated[int, Meta(ge=1, le=32)] = 1
+    # lines that may run in protocol command; a tiny model is right about three times in four, per line
+    limits: TaskLimits = TaskLimits()
+
+
+class Log(Table, frozen=True):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    # debug also shows payloads
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """One whole configuration, checked. Nothing in it changes; a reload makes another."""
+
+    node: Node
+    broker: Broker
+    endpoints: tuple[Endpoint, ...] = ()
+    # in order of preference; none: a tool node
+    limits: Limits = Limits()
+    # of one run: 8 steps, 20000 tokens, 1024 tokens an answer, 10 s a call, 300 active seconds
+    queue: Queue = Queue()
+    memory: Memory = Memory()
+    access: Access = Access()
+    task_types: dict[str, TaskType] = field(default_factory=dict)
+    log: Log = Log()
+    files: tuple[Path, ...] = ()
+    # what was read, in order: the file and its conf.d
+
+    def task_type(self, name: str) -> TaskType | None:
+        """The named task type; `default` always exists; None if nobody configured the name."""
+        return self.task_types.get(name, TaskType() if name == "default" else None)
+
+    def limits_of(self, kind: TaskType) -> Limits:
+        """The limits of one run of this type: `[limits]`, lowered where the type says so."""
+        own, base = kind.limits, self.limits
+        return Limits(
+            steps=base.steps if own.steps is None else own.steps,
+            tokens=base.tokens if own.tokens is None else own.tokens,
+            answer_tokens=base.answer_tokens if own.answer_tokens is None else own.answer_tokens,
+            tool_s=base.tool_s if own.tool_s is None else own.tool_s,
+            task_s=base.task_s if own.task_s is None else own.task_s,
+        )

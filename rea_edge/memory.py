@@ -1,0 +1,50 @@
+"""What memory our processes hold, and giving back what the allocator keeps. Decides nothing: limits are the guard's."""
+
+import os
+from collections.abc import Iterable
+
+_MIB = 1024 * 1024
+
+
+def resident_mib() -> float:
+    """Resident memory of this process in MiB; one short read, cheap enough for every step."""
+    with open("/proc/self/statm", "rb") as statm:
+        pages = int(statm.read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / _MIB
+
+
+def shared_fairly_mib(pids: Iterable[int]) -> float:
+    """PSS of some processes together in MiB: what they share counts once. A process that has ended counts nothing."""
+    return sum(_pss_kib(pid) for pid in pids) / 1024
+
+
+def available_mib() -> float:
+    """What the kernel could give to programs now, over the whole board, in MiB."""
+    with open("/proc/meminfo", "rb") as meminfo:
+        for line in meminfo:
+            if line.startswith(b"MemAvailable:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def trim() -> bool:
+    """Give free heap pages back to the kernel. False where the C library cannot (musl).
+
+    The caller drops its caches and collects garbage first, or there is little to give.
+    """
+    import ctypes  # only here: most daemons never get near their limit, and it costs a megabyte
+
+    try:
+        release = ctypes.CDLL(None).malloc_trim
+    except AttributeError:
+        return False
+    release(0)
+    return True
+
+
+def _pss_kib(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
+            return sum(int(line.split()[1]) for line in rollup if line.startswith(b"Pss:"))
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
