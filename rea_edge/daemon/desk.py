@@ -1,0 +1,96 @@
+"""What the mailbox asks of the node: what may be accepted now, and as what job. Checks; runs nothing."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+from rea_edge import budget, schema
+from rea_edge.config import Settings
+from rea_edge.daemon.queue import Waiting
+from rea_edge.daemon.view import View
+from rea_edge.errors import DecisionRejected, RequestRefused
+from rea_edge.records import Args, Call, Job, Limits, Mode, Tool
+from rea_edge.store import RunRow
+from rea_edge.wire import CallRequest, QueryRequest, TaskRequest
+
+CALLS_WAITING = 50  # direct calls that may wait; each is short
+
+
+class NodeDesk:
+    """`refusing` says why nothing new is taken now; `end_waiting` ends a cancelled run that no lane holds."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        tools: Callable[[], Mapping[str, Tool]],
+        waiting: Waiting,
+        view: View,
+        refusing: Callable[[], str | None],
+        end_waiting: Callable[[RunRow], None],
+    ) -> None:
+        self._settings = settings
+        self._tools = tools
+        self._waiting = waiting
+        self._view = view
+        self._refusing = refusing
+        self._end_waiting = end_waiting
+
+    def refuse_new(self) -> RequestRefused | None:
+        why = self._refusing()
+        return None if why is None else RequestRefused("busy", why, retryable=True)
+
+    def job_of_task(self, who: str, request: TaskRequest, plain: bool) -> Job:
+        if not self._settings.endpoints:
+            raise RequestRefused("endpoint_unavailable", "this node has no endpoint: it runs direct calls only")
+        name = request.type or "default"
+        kind = self._settings.task_type(name)
+        if kind is None:
+            known = ", ".join(sorted({"default", *self._settings.task_types}))
+            raise RequestRefused("bad_request", f"type: no task type {name!r}; there are {known}")
+        mode: Mode = request.mode or kind.mode or "act"
+        if plain:
+            mode = self._settings.access.plain_text
+        if kind.mode == "query":
+            mode = "query"  # a request may only tighten what its type allows
+        asked = msgspec.to_builtins(request.limits)
+        return Job(
+            goal=request.goal,
+            type=name,
+            mode=mode,
+            limits=budget.clamp(asked, self._settings.limits_of(kind)),
+            context=request.context,
+        )
+
+    def job_of_call(self, who: str, tool: str, request: CallRequest) -> Job:
+        found = self._tools().get(tool)
+        if found is None:
+            known = ", ".join(sorted(self._tools())[:40]) or "none"
+            raise RequestRefused("bad_request", f"no tool {tool!r}; there are {known}")
+        try:
+            args = schema.compile(found.parameters, place=tool).check(request.args)
+        except DecisionRejected as exc:
+            raise RequestRefused("bad_request", exc.message) from exc
+        # A direct call brings its own patience: the tool's, for all its attempts.
+        seconds = found.timeout_s * (found.retries + 1) + 5.0
+        limits = Limits(steps=1, tokens=1, answer_tokens=1, tool_s=seconds, task_s=seconds)
+        return Job(limits=limits, call=Call(name=tool, args=_as_args(args)), effect=found.effect)
+
+    def room(self, kind: Literal["task", "call"]) -> int:
+        return self._settings.queue.size if kind == "task" else CALLS_WAITING
+
+    def woken(self, row: RunRow) -> None:
+        self._waiting.put(row)
+
+    def cancelled(self, row: RunRow) -> None:
+        if not self._waiting.cancel(row.row):
+            self._end_waiting(row)
+
+    def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
+        return self._view.query(who, what, request)
+
+
+def _as_args(value: object) -> Args:
+    assert isinstance(value, dict)
+    return value

@@ -1,0 +1,161 @@
+"""What a runner needs done on this node: begin, ask, pass the gate, act. Joins settings, endpoint, prompts, tools."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from rea_edge import gate, opening
+from rea_edge.cancel import Cancel
+from rea_edge.config import Endpoint as EndpointSettings
+from rea_edge.config import Settings, TaskType
+from rea_edge.endpoint import Endpoint
+from rea_edge.errors import EndpointFailed
+from rea_edge.gate import Policy
+from rea_edge.probe import Profile, probe
+from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Protocol, Result
+from rea_edge.toolbox import Toolbox
+
+T = TypeVar("T")
+COMMAND_TOKENS = 96  # of an answer in protocol command: a guard with two calls has about forty
+CONTEXT_TOKENS = 4096  # where neither settings nor server say: the least that servers of today are started with
+RETRY_S = 60.0  # of one question: a server that is down for longer fails the task by name
+PROBE_S = 20.0
+_PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
+
+
+class NodeEffects:
+    """The effects of every lane of one node. Thread-safe: settings do not change, the rest guards itself."""
+
+    def __init__(self, settings: Settings, toolbox: Toolbox) -> None:
+        self._settings = settings
+        self.toolbox = toolbox
+        self._endpoints = {one.name: _client(one) for one in settings.endpoints}
+        self._profiles: dict[str, Profile] = {}
+        self.faults: dict[str, str] = {}  # by endpoint: the newest failure, until it answers again
+
+    def close(self) -> None:
+        for endpoint in self._endpoints.values():
+            endpoint.close()
+
+    def begin(self, job: Job, cancel: Cancel) -> Begun:
+        if not self._settings.endpoints:
+            raise EndpointFailed("no_endpoint", "this node has no endpoint: it is a tool node")
+        kind = self._settings.task_type(job.type) or TaskType()
+        one = self._settings.endpoints[0]
+        wanted = kind.protocol or one.protocol
+        profile = self._profile(one, job.limits.task_s, cancel, need_native=wanted == "auto")
+        protocol: Protocol = _chosen(profile) if wanted == "auto" else wanted
+        offers = gate.offered(policy_of(job, kind), list(self.toolbox.tools.values()))
+        tools = [self.toolbox.tools[offer.name] for offer in offers]
+        llama_cpp = profile.llama_cpp
+        return Begun(
+            endpoint=one.name,
+            model=one.model,
+            protocol=protocol,
+            offers=offers,
+            opening=opening.opening(
+                protocol, _prompt(kind.prompt or protocol), tools, job.goal, job.context, commands=kind.commands
+            ),
+            ask=opening.constraint(
+                protocol, tools, llama_cpp=llama_cpp, commands=kind.commands, temperature=one.temperature
+            ),
+            context_tokens=one.context_tokens or profile.context_tokens or CONTEXT_TOKENS,
+            min_observations=_least(kind, offers),
+            answer_tokens=min(job.limits.answer_tokens, COMMAND_TOKENS if protocol == "command" else 1 << 30),
+            commands=kind.commands,
+        )
+
+    def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
+        endpoint = self._endpoints.get(begun.endpoint)
+        if endpoint is None:
+            raise EndpointFailed("no_endpoint", f"endpoint {begun.endpoint!r} is not configured any more")
+        return self._retried(
+            begun.endpoint, seconds, cancel, lambda left_s: endpoint.ask(body, seconds=left_s, cancel=cancel)
+        )
+
+    def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
+        kind = self._settings.task_type(job.type) or TaskType()
+        policy = Policy(mode="act") if job.call is not None else policy_of(job, kind)
+        # The stricter of what the run recorded and what the tool is now.
+        now = self.toolbox.tools.get(call.name)
+        strict = now.effect if now is not None and now.effect != "read" else effect
+        return gate.refusal(policy, call, strict, self.toolbox.tools)
+
+    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+        ended = threading.Event()
+        cancel.subscribe(ended.set)
+        try:
+            return self.toolbox.run(call.name, call.args, request_id, seconds, ended, starting)
+        finally:
+            cancel.unsubscribe(ended.set)
+
+    def profile(self, name: str) -> Profile | None:
+        """What has been found out about an endpoint, None while it was not asked."""
+        return self._profiles.get(name)
+
+    def _profile(self, one: EndpointSettings, seconds: float, cancel: Cancel, *, need_native: bool) -> Profile:
+        """Probe an endpoint once; with protocol and context given in the settings no question is sent for it."""
+        known = self._profiles.get(one.name)
+        if known is None:
+            endpoint = self._endpoints[one.name]
+            known = self._retried(
+                one.name,
+                seconds,
+                cancel,
+                lambda left_s: probe(endpoint, seconds=min(PROBE_S, left_s), cancel=cancel, chat=need_native),
+            )
+            self._profiles[one.name] = known
+        return known
+
+    def _retried(self, name: str, seconds: float, cancel: Cancel, ask: Callable[[float], T]) -> T:
+        """Ask, and after what a rest may cure (down, loading, too many) ask again, with growing jittered rests."""
+        end_s = time.monotonic() + seconds
+        retry_end_s = min(end_s, time.monotonic() + RETRY_S)
+        rest_s = 0.5
+        while True:
+            try:
+                answer = ask(end_s - time.monotonic())
+            except EndpointFailed as exc:
+                self.faults[name] = f"{exc.kind}: {exc.message}"
+                pause_s = exc.retry_after_s or rest_s * random.uniform(0.7, 1.3)
+                if not exc.retryable or cancel.cancelled or time.monotonic() + pause_s >= retry_end_s:
+                    raise
+                cancel.wait(pause_s)
+                rest_s = min(rest_s * 2, 8.0)
+            else:
+                self.faults.pop(name, None)
+                return answer
+
+
+def policy_of(job: Job, kind: TaskType) -> Policy:
+    return Policy(mode=job.mode, tools=kind.tools)
+
+
+def _least(kind: TaskType, offers: tuple[object, ...]) -> int:
+    if kind.min_observations is not None:
+        return kind.min_observations
+    return 1 if offers else 0
+
+
+def _chosen(profile: Profile) -> Protocol:
+    """What `auto` takes: native calls only where they really came back, else the JSON object."""
+    return "native" if profile.native else "json"
+
+
+def _prompt(name: str) -> str:
+    file = Path(name) if "/" in name else _PROMPTS / f"{name}.txt"
+    return file.read_text(encoding="utf-8").strip()
+
+
+def _client(one: EndpointSettings) -> Endpoint:
+    return Endpoint(
+        name=one.name,
+        url=one.url,
+        model=one.model,
+        api_key=one.api_key.reveal() if one.api_key else None,
+        connect_s=one.connect_s,
+        idle_s=one.idle_s,
+    )

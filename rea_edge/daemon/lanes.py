@@ -1,0 +1,121 @@
+"""Lanes: threads that take runs and bring them to their end, one at a time each. Hold no policy."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from rea_edge.cancel import Cancel
+from rea_edge.daemon.queue import Kind, Waiting
+from rea_edge.errors import StoreFull
+from rea_edge.journal import Held, Journal
+from rea_edge.records import Ended
+from rea_edge.runner import Runner, Stopped
+from rea_edge.store import RunRow
+from rea_edge.systemd import Lane as Sign
+
+log = logging.getLogger("rea_edge.lane")
+
+FULL_RETRY_S = 5.0
+_EXPIRED = Ended(
+    outcome="expired", answer="Nothing was done.", reason="it waited too long for its start", error="expired"
+)
+LOAD_S = 30.0  # reading a run from a slow disk; more is a broken disk
+
+
+class Lane:
+    """One thread. `expired(row)`: whether a run waited too long for its start. `fatal` hears what must end the process."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        *,
+        waiting: Waiting,
+        journal: Journal,
+        runner: Runner,
+        sign: Sign,
+        resumed: Callable[[RunRow], bool | None],
+        expired: Callable[[RunRow], bool],
+        fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.name = name
+        self.runner = runner
+        self._kind: Kind = kind
+        self._waiting = waiting
+        self._journal = journal
+        self._sign = sign
+        self._resumed = resumed
+        self._expired = expired
+        self._fatal = fatal
+        self._stop = threading.Event()
+        self.current: tuple[RunRow, Cancel] | None = None
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, *, cut_question: bool) -> None:
+        """End after the effect under way; `cut_question`: end a question at once (a tool goes on)."""
+        self._stop.set()
+        if cut_question and self.runner.doing == "ask":
+            self.cut()
+
+    def cut(self) -> None:
+        """End whatever effect is under way."""
+        if current := self.current:
+            current[1].cancel()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the lane to end; False if it has not."""
+        self._thread.join(max(0.0, seconds))
+        return not self._thread.is_alive()
+
+    def _serve(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._sign.rest()
+                taken = self._waiting.take(self._kind)
+                if taken is None:
+                    return
+                self.current = taken
+                self._sign.beat(LOAD_S)
+                try:
+                    self._finish(*taken)
+                finally:
+                    self.current = None
+                    self._waiting.drop(taken[0].row)
+        except Stopped:
+            return
+        except Exception as exc:
+            # The one place that may catch everything: it is logged, and the process ends and starts anew.
+            self._fatal(exc)
+
+    def _finish(self, row: RunRow, cancel: Cancel) -> None:
+        held = self._journal.load(row)
+        clean = self._resumed(row)
+        while True:
+            try:
+                if clean is not None:
+                    self.runner.resume(held, clean=clean)
+                    clean = None
+                if held.run.phase == "accepted" and self._expired(row):
+                    held.commit(_EXPIRED)
+                self.runner.finish(held, cancel, self._stop.is_set)
+            except StoreFull as full:
+                # Nothing was written and nothing was started: the same commit is tried again when there is room.
+                log.error("event=disk_full run=%s detail=%r", held.run.id, str(full))
+                self._sign.beat(FULL_RETRY_S + LOAD_S)
+                if self._stop.wait(FULL_RETRY_S):
+                    raise Stopped from full
+            else:
+                _log_end(held)
+                return
+
+
+def _log_end(held: Held) -> None:
+    run, row = held.run, held.row
+    log.info(
+        "event=ended run=%s who=%s task_id=%s trace_id=%s outcome=%s steps=%d tokens=%d seconds=%.1f",
+        *(run.id, row.who, row.id, run.job.trace or "-", row.outcome),
+        *(run.used.steps, run.used.tokens, run.used.seconds),
+    )

@@ -1,0 +1,75 @@
+"""Which run is next and who holds it: in memory, made again from the store at each start. Knows no run's content."""
+
+import threading
+from typing import Literal
+
+from rea_edge.cancel import Cancel
+from rea_edge.store import RunRow
+
+Kind = Literal["task", "call"]
+
+
+class Waiting:
+    """Runs that wait for a lane, in the order of their acceptance, and the cancels of those that are held."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting: dict[Kind, dict[int, RunRow]] = {"task": {}, "call": {}}
+        self._held: dict[int, Cancel] = {}
+        self._closed = False
+
+    def put(self, row: RunRow) -> None:
+        with self._changed:
+            if row.row not in self._held:
+                self._waiting[row.kind][row.row] = row
+                self._changed.notify_all()
+
+    def take(self, kind: Kind) -> tuple[RunRow, Cancel] | None:
+        """The next run and the cancel that ends its effects; blocks. None once the queue is closed."""
+        with self._changed:
+            while not self._closed and not self._waiting[kind]:
+                self._changed.wait()
+            if self._closed:
+                return None
+            first = min(self._waiting[kind])
+            return self._hold(self._waiting[kind].pop(first))
+
+    def claim(self, row: int, kind: Kind) -> tuple[RunRow, Cancel] | None:
+        """Take this very run out of the queue, if it waits there."""
+        with self._changed:
+            found = self._waiting[kind].pop(row, None)
+            return None if found is None else self._hold(found)
+
+    def drop(self, row: int) -> None:
+        """The lane has let go of a run."""
+        with self._changed:
+            self._held.pop(row, None)
+
+    def cancel(self, row: int) -> bool:
+        """End the effect under way of a held run; False if no lane holds it."""
+        with self._changed:
+            found = self._held.get(row)
+        if found is None:
+            return False
+        found.cancel()
+        return True
+
+    def close(self) -> None:
+        """No lane gets another run."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def counts(self) -> dict[str, int]:
+        with self._changed:
+            return {
+                "tasks": len(self._waiting["task"]),
+                "calls": len(self._waiting["call"]),
+                "running": len(self._held),
+            }
+
+    def _hold(self, row: RunRow) -> tuple[RunRow, Cancel]:
+        cancel = Cancel()
+        self._held[row.row] = cancel
+        return row, cancel

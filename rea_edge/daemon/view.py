@@ -1,0 +1,160 @@
+"""What a node shows of itself: status, card, health, and the answers to queries. Reads; never changes anything."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from rea_edge import __version__, loop
+from rea_edge.config import Settings, config_hash, public
+from rea_edge.errors import RequestRefused
+from rea_edge.journal import decode_event, decode_job, run_from
+from rea_edge.records import Tool
+from rea_edge.report import Report, rfc3339, state_word, words
+from rea_edge.store import Reading, RunRow, Store
+from rea_edge.wire import PUBLISH_MAX, NodeStatus, QueryRequest
+
+PAGE_BYTES = PUBLISH_MAX - 2048  # room for the envelope of a reply
+StateWord = Literal["online", "degraded", "offline"]
+
+
+class View:
+    """`health` gives the changing figures, `faults` what an operator should know now."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        store: Store,
+        report: Report,
+        tools: Callable[[], Mapping[str, Tool]],
+        tools_hash: Callable[[], str],
+        boot: str,
+        session: Callable[[], int],
+        faults: Callable[[], list[str]],
+        health: Callable[[], dict[str, object]],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._report = report
+        self._tools = tools
+        self._tools_hash = tools_hash
+        self._boot = boot
+        self._session = session
+        self._faults = faults
+        self._health = health
+        self._config_hash = config_hash(settings)
+
+    def status(self, state: StateWord) -> NodeStatus:
+        return NodeStatus(
+            state=state,
+            session=self._session(),
+            boot=self._boot,
+            epoch=self._store.epoch,
+            version=__version__,
+            config_hash=self._config_hash,
+            tools_hash=self._tools_hash(),
+            faults=[fault[:300] for fault in self._faults()[:40]],
+            at=self._report.at(),
+            up_ms=self._report.up_ms(),
+        )
+
+    def card(self) -> bytes:
+        """What this node can do. Where the tools do not fit, only their names stay: `query tools` has the rest."""
+        tools = [
+            {"name": tool.name, "effect": tool.effect, "description": tool.description, "parameters": tool.parameters}
+            for tool in self._sorted_tools()
+        ]
+        card: dict[str, object] = {
+            "v": 1,
+            "version": __version__,
+            "epoch": self._store.epoch,
+            "tools": tools,
+            "tools_hash": self._tools_hash(),
+            "endpoints": [
+                {"name": one.name, "model": one.model, "protocol": one.protocol} for one in self._settings.endpoints
+            ],
+            "task_types": sorted({"default", *self._settings.task_types}),
+            "limits": self._settings.limits,
+            "identity": self._settings.access.identity,
+            "at": self._report.at(),
+        }
+        payload = msgspec.json.encode(card)
+        if len(payload) > PUBLISH_MAX:
+            card["tools"] = [{"name": tool.name, "effect": tool.effect} for tool in self._sorted_tools()]
+            payload = msgspec.json.encode(card)
+        return payload
+
+    def health(self) -> bytes:
+        return msgspec.json.encode({"at": self._report.at(), "up_ms": self._report.up_ms(), **self._health()})
+
+    def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
+        """The answer to a query and where its next page begins (None: that was all). People see their own tasks."""
+        if request.who is not None and request.who != who:
+            raise RequestRefused("policy_denied", "only an operator may see another sender's tasks")
+        match what:
+            case "status":
+                return {"status": self.status("online"), "health": self._health()}, None
+            case "metrics":
+                return self._health(), None
+            case "config":
+                return public(self._settings), None
+            case "tools":
+                return _page(self._sorted_tools(), request, lambda tool: msgspec.structs.replace(tool, source=""))
+            case "tasks":
+                before = request.after or None
+                rows = self._store.runs(request.limit, before=before, who=who, kind="task")
+                return [self._line(row) for row in rows], rows[-1].row if len(rows) == request.limit else None
+            case "task":
+                row = self._row(who, request)
+                return self._report.state_of(row, run_from(self._store, row)), None
+            case "journal":
+                return self._trace(self._row(who, request), request)
+            case _:
+                raise RequestRefused(
+                    "bad_request", f"no query {what!r}; there are status, tasks, task, journal, tools, config, metrics"
+                )
+
+    def _sorted_tools(self) -> list[Tool]:
+        return [tool for _, tool in sorted(self._tools().items())]
+
+    def _row(self, who: str, request: QueryRequest) -> RunRow:
+        row = self._store.run_of("task", who, request.task) if request.task else None
+        if row is None:
+            raise RequestRefused("unknown_task", f"{who} has no task {request.task!r} here")
+        return row
+
+    def _line(self, row: RunRow) -> dict[str, object]:
+        return {"id": row.id, "state": row.state, "outcome": row.outcome, "seq": row.seq, "at": rfc3339(row.at)}
+
+    def _trace(self, row: RunRow, request: QueryRequest) -> tuple[object, int | None]:
+        steps = list(trace(self._store, row))
+        lines, next_ = _page(steps, request, lambda line: line)
+        run = run_from(self._store, row)
+        head = {"id": row.id, "run": run.id, "goal": run.job.goal[:2048], "state": state_word(run)}
+        return {**head, "events": lines}, next_
+
+
+def trace(store: Reading, row: RunRow) -> Iterator[dict[str, object]]:
+    """The journal of a run in words, with the time of each row; also from a copy of the state."""
+    run = loop.start(store.run_name(row.row), decode_job(row))
+    for entry in store.journal(row.row):
+        event = decode_event(entry.body)
+        run = loop.apply(run, event)
+        for said in words(run, event):
+            yield {**msgspec.to_builtins(said), "at": rfc3339(entry.at)}
+
+
+def _page(
+    items: Sequence[object], request: QueryRequest, shown: Callable[..., object]
+) -> tuple[list[object], int | None]:
+    """Items from number `after` on, at most `limit` and as many as fit a reply; and the number of the next."""
+    page: list[object] = []
+    size = 0
+    for place, item in enumerate(items[request.after :], request.after):
+        line = shown(item)
+        size += len(msgspec.json.encode(line)) + 1
+        if len(page) >= request.limit or (page and size > PAGE_BYTES):
+            return page, place
+        page.append(line)
+    return page, None

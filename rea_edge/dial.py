@@ -1,0 +1,34 @@
+"""From a `[broker]` table to the settings of a link: of a node, or of a person at a command line."""
+
+import secrets
+
+from rea_edge.config import Broker
+from rea_edge.mqtt import LinkSettings
+
+
+def link_settings(broker: Broker, client_id: str, *, session_expiry_s: int | None = None) -> LinkSettings:
+    """`session_expiry_s` 0 asks for a session that ends with the connection; default: the configured one."""
+    return LinkSettings(
+        url=broker.url,
+        client_id=client_id,
+        username=broker.username or "",
+        password=broker.password.reveal() if broker.password else "",
+        ca_file=str(broker.ca_file or ""),
+        cert_file=str(broker.cert_file or ""),
+        key_file=str(broker.key_file or ""),
+        protocol=broker.protocol,
+        keepalive_s=broker.keepalive_s,
+        reconnect_min_s=broker.reconnect_min_s,
+        session_expiry_s=broker.session_expiry_s if session_expiry_s is None else session_expiry_s,
+        insecure=broker.insecure,
+    )
+
+
+def node_client_id(broker: Broker, node: str) -> str:
+    """A node's client id: stable, since the broker keeps its queue under it."""
+    return broker.client_id or broker.username or f"rea-{node}"
+
+
+def person_client_id(who: str) -> str:
+    """A client id nobody else has: two commands of one person must not take each other's connection over."""
+    return f"{who}-{secrets.token_hex(6)}"

@@ -1,0 +1,250 @@
+"""Requests in: commit, then acknowledge; replies out. Rules 1 to 4 of the wire contract.
+
+`accept` runs inside the MQTT thread for each message: check, one transaction, True to acknowledge. Holds no
+transport and no policy of its own: what the node allows comes from the `Desk`, what is said from `Report`.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import msgspec
+
+from rea_edge import intake
+from rea_edge.errors import RequestRefused, StoreFull
+from rea_edge.journal import Journal, encode, run_from
+from rea_edge.mqtt import Incoming, Outgoing
+from rea_edge.records import CancelAsked, Frozen, Job
+from rea_edge.report import Report
+from rea_edge.store import RunRow, Store, Transaction
+from rea_edge.topics import Inbound, Topics
+from rea_edge.wire import PUBLISH_MAX, CallRequest, CtlRequest, QueryRequest, Reply, Request, TaskRequest
+
+log = logging.getLogger("rea_edge.mailbox")
+
+
+class Desk(Protocol):
+    """What the mailbox asks of the node. Nothing here may block."""
+
+    def refuse_new(self) -> RequestRefused | None:
+        """Why nothing new is taken now (memory, stopping), or None."""
+        ...
+
+    def job_of_task(self, who: str, request: TaskRequest, plain: bool) -> Job:
+        """What would be run: mode, clamped limits. Raises `RequestRefused`."""
+        ...
+
+    def job_of_call(self, who: str, tool: str, request: CallRequest) -> Job:
+        """The call with checked arguments. Raises `RequestRefused`."""
+        ...
+
+    def room(self, kind: Literal["task", "call"]) -> int:
+        """How many runs of this kind may wait."""
+        ...
+
+    def woken(self, row: RunRow) -> None:
+        """A run was accepted."""
+        ...
+
+    def cancelled(self, row: RunRow) -> None:
+        """A cancel of this run is in the journal: end what is under way."""
+        ...
+
+    def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
+        """The data of a query, and where the next page begins. Raises `RequestRefused`."""
+        ...
+
+
+class Sender(Frozen, frozen=True, kw_only=True):
+    """Whom a reply goes to, and what he called his request."""
+
+    who: str
+    what: str
+    id: str | None
+    response_topic: str = ""
+    correlation: bytes = b""
+
+
+class Mailbox:
+    """`away_s` says how long the node may have been away before this connection, for messages that waited."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        journal: Journal,
+        topics: Topics,
+        report: Report,
+        desk: Desk,
+        tell: Callable[[Outgoing], None],
+        wake: Callable[[], None],
+        clock: Callable[[], float | None],
+        away_s: Callable[[], float],
+        plain_mode: Literal["act", "query"],
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._topics = topics
+        self._report = report
+        self._desk = desk
+        self._tell = tell
+        self._wake = wake
+        self._clock = clock
+        self._away_s = away_s
+        self._plain_mode = plain_mode
+
+    def accept(self, incoming: Incoming) -> bool:
+        """Take one message; True: acknowledge it. `StoreBroken` passes through and ends the process."""
+        inbound = self._topics.inbound(incoming.topic)
+        if inbound is None or (incoming.retained and not incoming.payload):
+            return True
+        sender = Sender(who=inbound.who, what=inbound.what, id=None)
+        try:
+            letter = intake.opened(incoming.payload, plain_mode=self._plain_mode if inbound.what == "task" else None)
+            sender = self._sender(inbound, incoming, letter.id)
+            self._take(inbound, incoming, letter, sender)
+        except RequestRefused as refused:
+            self._refuse(sender, refused)
+        except StoreFull as full:
+            # Acknowledged all the same: the sender has not seen it accepted and sends it again.
+            self._refuse(sender, RequestRefused("store_failed", f"the disk is full: {full}", retryable=True))
+        return True
+
+    def _sender(self, inbound: Inbound, incoming: Incoming, request_id: str | None) -> Sender:
+        wanted = incoming.response_topic or ""
+        return Sender(
+            who=inbound.who,
+            what=inbound.what,
+            id=request_id,
+            response_topic=wanted if self._topics.may_answer_at(inbound.who, wanted) else "",
+            correlation=incoming.correlation or b"",
+        )
+
+    def _take(self, inbound: Inbound, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        match inbound.what:
+            case "task":
+                self._take_task(inbound.who, incoming, letter, sender)
+            case "call":
+                self._take_call(inbound, incoming, letter, sender)
+            case "ctl":
+                self._take_ctl(inbound.who, incoming, letter, sender)
+            case "query":
+                query = intake.as_request(letter.keys, QueryRequest)
+                self._check(incoming, query, "query")
+                data, next_ = self._desk.query(inbound.who, inbound.leaf, query)
+                reply = Reply(for_="query", id=query.id, ok=True, data=data, next=next_, at=self._report.at())
+                self._answer(sender, reply)
+            case "say" | "node":
+                raise RequestRefused(
+                    "policy_denied", f"{inbound.what} needs [access] identity, which this node has not"
+                )
+
+    def _check(self, incoming: Incoming, request: Request, what: str) -> None:
+        if incoming.retained:
+            raise RequestRefused("retained_refused", "a request must not be retained: it would come again for ever")
+        intake.check_epoch(request, self._store.epoch)
+        waited_s = self._away_s() if incoming.waited else None
+        expires = incoming.expires_in_s is not None
+        intake.check_age(request, what, waited_s=waited_s, expires=expires, now=self._clock())
+
+    # --- tasks and calls: accepted runs
+
+    def _take_task(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        request = intake.as_request(letter.keys, TaskRequest)
+        task_id = request.id or f"n-{secrets.token_hex(6)}"
+        body = letter.body_hash
+
+        def job() -> Job:
+            self._check(incoming, request, "task")
+            intake.check_task(request)
+            made = self._desk.job_of_task(who, request, letter.plain)
+            return msgspec.structs.replace(made, trace=request.trace or "")
+
+        self._accept_run("task", who, task_id, body, job)
+
+    def _take_call(self, inbound: Inbound, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        request = intake.as_request(letter.keys, CallRequest)
+        if request.dry_run:
+            raise RequestRefused("bad_request", "dry_run is not supported by this version")
+        body = intake.call_hash(inbound.leaf, request.args)
+
+        def job() -> Job:
+            self._check(incoming, request, "call")
+            made = self._desk.job_of_call(inbound.who, inbound.leaf, request)
+            return msgspec.structs.replace(
+                made,
+                trace=request.trace or "",
+                response_topic=sender.response_topic,
+                correlation=sender.correlation,
+            )
+
+        self._accept_run("call", inbound.who, request.id, body, job)
+
+    def _accept_run(
+        self, kind: Literal["task", "call"], who: str, request_id: str, body: str, job: Callable[[], Job]
+    ) -> None:
+        """One transaction: the row and what it publishes. The same body again is answered by what is known of it."""
+        known = self._store.run_of(kind, who, request_id)
+        if known is None:
+            stored = encode(job())
+            if refused := self._desk.refuse_new():
+                raise refused
+            if self._store.count_waiting(kind) >= self._desk.room(kind):
+                raise RequestRefused("busy", f"{self._desk.room(kind)} requests wait already", retryable=True)
+            with self._store.transaction() as tx:
+                known, created = tx.add_run(kind, who, request_id, body, stored, self._clock())
+                if created and kind == "task":
+                    self._report.publish(tx, known, run_from(tx, known))
+            if created:
+                log.info("event=accepted kind=%s who=%s id=%s", kind, who, request_id)
+                self._desk.woken(known)
+                self._wake()
+                return
+        if known.body != body:
+            raise RequestRefused("id_conflict", f"{request_id} is taken by another {kind} of this sender")
+        if kind == "task" or known.state == "ended":
+            with self._store.transaction() as tx:
+                self._report.publish(tx, known, run_from(tx, known))
+            self._wake()
+
+    # --- controls
+
+    def _take_ctl(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        request = intake.as_request(letter.keys, CtlRequest)
+        self._check(incoming, request, "ctl")
+        if request.who is not None and request.who != who:
+            raise RequestRefused("policy_denied", "only an operator may control another sender's task")
+        if request.do != "cancel":
+            raise RequestRefused("bad_request", f"{request.do} is not supported by this version")
+        row = self._store.run_of("task", who, request.task)
+        if row is None:
+            raise RequestRefused("unknown_task", f"{who} has no task {request.task} here")
+        with self._store.transaction() as tx:
+            self._cancel(tx, row, request, who)
+        self._desk.cancelled(row)
+        self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data={"task": row.id}, at=self._report.at()))
+
+    def _cancel(self, tx: Transaction, row: RunRow, request: CtlRequest, who: str) -> None:
+        fresh = tx.run(row.row)
+        if fresh is None or fresh.state == "ended":
+            raise RequestRefused("unknown_task", f"{request.task} has ended already")
+        self._journal.add(tx, fresh, CancelAsked(by=who, text=request.text[:500]))
+
+    # --- replies
+
+    def _refuse(self, sender: Sender, refused: RequestRefused) -> None:
+        log.info("event=refused what=%s who=%s id=%s code=%s", sender.what, sender.who, sender.id, refused.code)
+        reply = self._report.refused(sender.what, sender.id, refused.code, refused.message, refused.retryable)
+        self._answer(sender, reply)
+
+    def _answer(self, sender: Sender, reply: Reply) -> None:
+        """Answer from memory: a reply that is lost is asked for again by the sender's own resend."""
+        payload = msgspec.json.encode(reply)
+        if len(payload) > PUBLISH_MAX:
+            refused = self._report.refused(
+                sender.what, sender.id, "too_large", "the answer is too large: ask for less with `limit`", False
+            )
+            payload = msgspec.json.encode(refused)
+        topic = sender.response_topic or self._topics.reply(sender.who, sender.id)
+        self._tell(Outgoing(topic=topic, payload=payload, qos=1, correlation=sender.correlation or None))

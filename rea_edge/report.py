@@ -1,0 +1,225 @@
+"""What people are told about a run: state, reply, newest answer (kept in the outbox) and live events (not kept).
+
+Everything is made from the journal. Holds no transport: rows go into the outbox of the same transaction, live
+events to `tell`.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+import msgspec
+
+from rea_edge.errors import Code
+from rea_edge.journal import decode_event
+from rea_edge.records import (
+    Answered,
+    Asked,
+    Begun,
+    CancelAsked,
+    Ended,
+    Event,
+    Fault,
+    Frozen,
+    Guard,
+    Intended,
+    Malformed,
+    Ok,
+    Refused,
+    Resumed,
+    Returned,
+    Run,
+    State,
+    Unanswered,
+)
+from rea_edge.store import RunRow, Transaction
+from rea_edge.topics import Topics
+from rea_edge.wire import PUBLISH_MAX, ErrorBody, EventKind, Reply, TaskEvent, TaskState
+
+TEXT_MAX = 4096  # characters of an answer or thought on the wire; the journal has the whole
+_ROOM = 1024  # bytes left for the envelope when a body is cut to `PUBLISH_MAX`
+
+
+class Live(Frozen, frozen=True, kw_only=True):
+    """A message that is published now or never (QoS 0)."""
+
+    topic: str
+    payload: bytes
+
+
+class Report:
+    """The reports of one node. `clock` is wall seconds or None while it is not trusted, `up` the start (monotonic)."""
+
+    def __init__(self, topics: Topics, clock: Callable[[], float | None], up_since_s: float) -> None:
+        self._topics = topics
+        self._clock = clock
+        self._up_since_s = up_since_s
+
+    def at(self) -> str | None:
+        """Now in RFC 3339, or None while the clock is not trusted."""
+        return rfc3339(self._clock())
+
+    def up_ms(self) -> int:
+        return int((time.monotonic() - self._up_since_s) * 1000)
+
+    def publish(self, tx: Transaction, row: RunRow, run: Run) -> None:
+        """Put what is known of this run into the outbox: a task's state (and newest answer), or a call's reply."""
+        if row.kind == "call":
+            if run.phase == "ended":
+                self._put_reply(tx, row, run, self.reply_of_call(tx, row, run))
+            return
+        state = self.state_of(row, run)
+        tx.put("state", self._topics.state(row.who, row.id), _fitted(state), retain=True)
+        if run.phase == "ended" and run.ended is not None:
+            said = run.ended.answer or run.ended.reason or run.ended.outcome
+            tx.put("state", self._topics.last(row.who), said[:TEXT_MAX].encode(), retain=True)
+
+    def state_of(self, row: RunRow, run: Run) -> TaskState:
+        ended = run.ended if run.phase == "ended" else None
+        return TaskState(
+            id=row.id,
+            who=row.who,
+            run=run.id,
+            state=state_word(run),
+            accepted=True,
+            body=row.body,
+            seq=run.seq,
+            step=run.used.steps,
+            outcome=ended.outcome if ended else None,
+            answer=_cut(ended.answer) if ended else None,
+            reason=_cut(ended.reason) or None if ended else None,
+            limit=ended.limit if ended else None,
+            error=ended.error if ended else None,
+            done=list(run.done),
+            done_total=len(run.done),
+            usage=run.used,
+            limits=run.job.limits,
+            trace=run.job.trace,
+            at=self.at(),
+            up_ms=self.up_ms(),
+        )
+
+    def reply_of_call(self, tx: Transaction, row: RunRow, run: Run) -> Reply:
+        """The result of a direct call, read back from the journal, so that a repeated id gets the first result."""
+        assert run.ended is not None
+        returned = [event for body in tx.events(row.row) if isinstance(event := decode_event(body), Returned)]
+        ms = int(returned[-1].seconds * 1000) if returned else None
+        if returned and isinstance(returned[-1].result, Ok):
+            data: object = returned[-1].result.data
+            if len(returned[-1].result.data) > PUBLISH_MAX - _ROOM:
+                data = {"cut": True, "bytes": len(returned[-1].result.data), "query": "journal"}
+            return Reply(for_="call", id=row.id, ok=True, data=data, ms=ms, at=self.at())
+        error = ErrorBody(code=run.ended.error or "internal", message=_cut(run.ended.reason) or run.ended.outcome)
+        return Reply(for_="call", id=row.id, error=error, ms=ms, at=self.at())
+
+    def refused(self, kind: str, request_id: str | None, code: Code, message: str, retryable: bool) -> Reply:
+        error = ErrorBody(code=code, message=_cut(message), retryable=retryable)
+        return Reply(for_=kind, id=request_id, error=error, at=self.at())
+
+    def live(self, row: RunRow, run: Run, event: Event) -> list[Live]:
+        """An event as it is shown while its task runs; `run` is the run right after it. Empty if of no interest."""
+        if row.kind == "call":
+            return []
+        topic = self._topics.event(row.who, row.id)
+        return [Live(topic=topic, payload=self._shown(said)) for said in words(run, event)]
+
+    def _shown(self, said: TaskEvent) -> bytes:
+        said = msgspec.structs.replace(said, at=self.at())
+        payload = msgspec.json.encode(said)
+        if len(payload) <= PUBLISH_MAX:
+            return payload
+        return msgspec.json.encode(msgspec.structs.replace(said, args=None, text=said.text[:1000]))
+
+    def _put_reply(self, tx: Transaction, row: RunRow, run: Run, reply: Reply) -> None:
+        topic = run.job.response_topic or self._topics.reply(row.who, row.id)
+        tx.put("reply", topic, msgspec.json.encode(reply), correlation=run.job.correlation or None)
+
+
+def state_word(run: Run) -> State:
+    if run.phase == "ended":
+        return "ended"
+    return "accepted" if run.begun is None and run.job.call is None else "running"
+
+
+def rfc3339(at: float | None) -> str | None:
+    """Seconds since the epoch as `2026-01-31T12:00:00.123Z`."""
+    if at is None:
+        return None
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at))}.{int(at % 1 * 1000):03d}Z"
+
+
+def _fitted(state: TaskState) -> bytes:
+    """A state within `PUBLISH_MAX`: the oldest calls go first (`done_total` tells), then the answer is cut."""
+    payload = msgspec.json.encode(state)
+    done: Sequence[object] = state.done
+    while len(payload) > PUBLISH_MAX and done:
+        done = done[len(done) // 2 + 1 :]
+        payload = msgspec.json.encode(msgspec.structs.replace(state, done=list(done)))
+    return payload
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 60]}... (cut; the whole is in query journal)"
+
+
+def words(run: Run, event: Event) -> list[TaskEvent]:
+    """One row of the journal as it is told to people. `run` is the run right after it."""
+
+    def said(kind: EventKind, text: str, n: int | None = None, seconds: float | None = None) -> TaskEvent:
+        ms = None if seconds is None else int(seconds * 1000)
+        return TaskEvent(seq=run.seq, step=run.used.steps, kind=kind, text=_cut(text), n=n, ms=ms)
+
+    match event:
+        case Answered():
+            return _answer_words(run, event, said)
+        case Returned(n=n, result=result, seconds=seconds):
+            told = [_about(run, said("result", _result_text(result), n, seconds))]
+            return [*told, *_opened(run, said)] if run.because else told
+        case Refused(n=n, reason=reason):
+            return [_about(run, said("result", f"denied: {reason}", n))]
+        case Unanswered(fault=fault, message=message, seconds=seconds):
+            return [said("note", f"{fault}: {message}", seconds=seconds)]
+        case CancelAsked(by=by):
+            return [said("note", f"cancel asked by {by}")]
+        case Resumed(clean=clean):
+            return [said("note", "taken up after a clean stop" if clean else "taken up after a crash")]
+        case Ended(outcome=outcome, answer=answer):
+            return [said("end", f"{outcome}: {answer}")]
+        case Begun() | Asked() | Intended():
+            return []
+        case _:
+            assert_never(event)
+
+
+def _answer_words(run: Run, event: Answered, said: Callable[..., TaskEvent]) -> list[TaskEvent]:
+    tokens = {"in": event.prompt_tokens, "out": event.completion_tokens}
+    if isinstance(event.decision, Malformed):
+        head = said("check", event.decision.message, seconds=event.seconds)
+    else:
+        head = said("thought", getattr(event.decision, "thought", ""), seconds=event.seconds)
+    note = []
+    if isinstance(event.decision, Guard):
+        guard = event.decision
+        note = [said("note", f"{guard.then.name} runs only if {guard.path} {guard.op} {guard.value}")]
+    return [msgspec.structs.replace(head, tokens=tokens), *note, *_opened(run, said)]
+
+
+def _opened(run: Run, said: Callable[..., TaskEvent]) -> list[TaskEvent]:
+    """The calls that are about to be made."""
+    return [
+        msgspec.structs.replace(said("call", ""), n=item.n, tool=item.call.name, args=item.call.args)
+        for item in run.open
+    ]
+
+
+def _about(run: Run, said: TaskEvent) -> TaskEvent:
+    done = next(item for item in run.done if item.n == said.n)
+    return msgspec.structs.replace(said, tool=done.tool, args=done.args)
+
+
+def _result_text(result: Ok | Fault) -> str:
+    match result:
+        case Ok(data=data):
+            return bytes(data).decode()[:TEXT_MAX]
+        case Fault(fault=fault, message=message):
+            return f"{fault}: {message}"

@@ -1,0 +1,220 @@
+"""One effect of a run: journal the intent, perform it, journal the outcome. Holds no policy and no transport.
+
+Commits of a step: the question with its reservation (and the last results), the answer with its decision, and for a
+`once` call its intent right before the start. Everything else is noted and goes with the next of these.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, assert_never
+from typing import Protocol as Port
+
+import msgspec
+
+from rea_edge import budget, context, decision, loop
+from rea_edge.cancel import Cancel
+from rea_edge.errors import DecisionRejected, EndpointFailed
+from rea_edge.journal import Held
+from rea_edge.records import (
+    Act,
+    Answer,
+    Answered,
+    Ask,
+    Asked,
+    Begin,
+    Begun,
+    Call,
+    Decision,
+    EffectClass,
+    Ended,
+    Event,
+    Fault,
+    Intended,
+    Job,
+    Malformed,
+    Record,
+    Refused,
+    Rest,
+    Result,
+    Resumed,
+    Returned,
+    Run,
+    Unanswered,
+)
+from rea_edge.store import RunRow
+
+BEGIN_S = 90.0  # a probe with its retries
+BETWEEN_S = 30.0  # commits and reading; a disk that takes longer is broken
+
+
+class Effects(Port):
+    """What the runner needs done. Each returns within `seconds` (and a little), or at once when cancelled."""
+
+    def begin(self, job: Job, cancel: Cancel) -> Begun:
+        """Choose endpoint, protocol and tools. Raises `EndpointFailed` where there is nothing to ask."""
+        ...
+
+    def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
+        """Put one question. Raises `EndpointFailed`."""
+        ...
+
+    def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
+        """The gate: why this call may not run, or None."""
+        ...
+
+    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+        """Run one call. `starting` is called right before its start, after any wait; False means: do not start."""
+        ...
+
+
+class Stopped(Exception):
+    """The daemon stops: the effect under way was ended and nothing is recorded; the run goes on at the next start."""
+
+
+class Runner:
+    """Brings runs forward, one at a time. `tell` hears every event once it is on disk; it must not block.
+
+    `beat(seconds)` is called before each effect with the most it may take. `doing` can be read from any thread: what
+    a stop has to end at once (`ask`) or may let finish (`act`).
+    """
+
+    def __init__(
+        self, effects: Effects, tell: Callable[[RunRow, Run, Event], None], beat: Callable[[float], None]
+    ) -> None:
+        self._effects = effects
+        self._tell = tell
+        self._beat = beat
+        self.doing: Literal["ask", "act"] | None = None
+
+    def resume(self, held: Held, *, clean: bool) -> None:
+        """Write down that a run is taken up again after a restart, before anything of it is done."""
+        if held.run.phase != "accepted":
+            self._commit(held, Resumed(clean=clean))
+
+    def finish(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        """Perform effects until the run has ended.
+
+        Raises `Stopped` once `stopping()`, with all that is known on disk; store errors pass through, and after
+        `StoreFull` the same call may simply be made again.
+        """
+        while True:
+            if cancel.cancelled:
+                held.sync()
+            if isinstance(loop.next_effect(held.run), Rest):
+                return
+            if stopping():
+                self._commit(held)
+                raise Stopped
+            self.advance(held, cancel, stopping)
+
+    def advance(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        """Perform the next effect of this run."""
+        match loop.next_effect(held.run):
+            case Begin():
+                self._begin(held, cancel, stopping)
+            case Ask(asked=asked, seconds=seconds):
+                self._ask(held, asked, seconds, cancel, stopping)
+            case Act() as act:
+                self._act(held, act, cancel, stopping)
+            case Record(event=Ended() as ended):
+                self._commit(held, ended)
+            case Record(event=event):
+                held.note(event)
+            case Rest():
+                pass
+            case other:
+                assert_never(other)
+
+    def _begin(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        try:
+            with self._now("ask", BEGIN_S):
+                held.note(self._effects.begin(held.run.job, cancel))
+        except EndpointFailed as exc:
+            if cancel.cancelled and stopping():
+                raise Stopped from exc
+            held.sync()
+            if held.run.cancel is None:
+                reason = f"{exc.kind}: {exc.message}"
+                ended = Ended(outcome="failed", answer="Nothing was done.", reason=reason, error="endpoint_unavailable")
+                self._commit(held, ended)
+
+    def _ask(self, held: Held, asked: Asked, seconds: float, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        self._commit(held, asked)
+        begun = held.run.begun
+        assert begun is not None
+        started = time.monotonic()
+        try:
+            with self._now("ask", seconds):
+                answer = self._effects.ask(begun, context.body(held.run, asked), seconds, cancel)
+        except EndpointFailed as exc:
+            if cancel.cancelled and stopping():
+                raise Stopped from exc
+            spent = time.monotonic() - started
+            held.note(Unanswered(step=asked.step, fault=exc.kind, message=exc.message, seconds=spent))
+            return
+        held.note(_answered(begun, asked, answer, time.monotonic() - started))
+
+    def _act(self, held: Held, act: Act, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        refusal = self._effects.refusal(held.run.job, act.call, act.effect)
+        if refusal is not None:
+            held.note(Refused(n=act.n, reason=refusal))
+            return
+        self._commit(held)
+        if held.run.cancel is not None:
+            return  # it came in with that commit: the table decides, before anything has started
+        began = False
+
+        def starting() -> bool:
+            """The last moment before the start: the intent of a `once` call goes to disk; a cancel may still win."""
+            nonlocal began
+            if act.effect == "once" and not held.run.open[0].intended:
+                self._commit(held, Intended(n=act.n))
+            began = held.run.cancel is None and not stopping()
+            return began
+
+        started = time.monotonic()
+        with self._now("act", act.seconds):
+            result = self._effects.act(act.call, f"{held.run.id}-{act.n}", act.seconds, cancel, starting)
+        fault = result.fault if isinstance(result, Fault) else None
+        if fault == "cancelled" and stopping() and held.run.cancel is None:
+            raise Stopped
+        unknown = began and act.effect == "once" and fault in loop.OPEN_ENDS
+        held.note(Returned(n=act.n, result=result, seconds=round(time.monotonic() - started, 3), unknown=unknown))
+
+    @contextmanager
+    def _now(self, doing: Literal["ask", "act"], seconds: float) -> Iterator[None]:
+        self._beat(seconds)
+        self.doing = doing
+        try:
+            yield
+        finally:
+            self.doing = None
+            self._beat(BETWEEN_S)
+
+    def _commit(self, held: Held, *events: Event) -> None:
+        for run, event in held.commit(*events):
+            self._tell(held.row, run, event)
+
+
+def _answered(begun: Begun, asked: Asked, answer: Answer, seconds: float) -> Answered:
+    """Read the answer: a decision or the precise fault of it, with its true cost where the server counts."""
+    message: dict[str, object] = msgspec.json.decode(answer.message, type=dict[str, object])
+    read: Decision | Malformed
+    try:
+        read = decision.read(message, answer.finish_reason, begun.offers, begun.protocol)
+    except DecisionRejected as exc:
+        read = Malformed(error=exc.kind, message=exc.message)
+    counted = answer.prompt_tokens is not None and answer.completion_tokens is not None
+    return Answered(
+        step=asked.step,
+        turn=context.assistant_turn(answer.message, read, asked.step),
+        decision=read,
+        prompt_tokens=asked.reserved - asked.cap if answer.prompt_tokens is None else answer.prompt_tokens,
+        completion_tokens=budget.tokens_of(len(answer.message))
+        if answer.completion_tokens is None
+        else answer.completion_tokens,
+        seconds=round(seconds, 3),
+        estimated=not counted,
+        finish_reason=answer.finish_reason,
+    )

@@ -1,0 +1,129 @@
+"""A whole run on a real store with scripted effects, in a process that kills itself at the border it is told.
+
+    python -m tests.durability.shell FOLDER BORDER
+
+A border is each entry and each return of an effect and of a transaction; the shell counts them as they come, so a
+new effect or commit makes more borders by itself. Effects leave a line in a ledger outside the store, fsynced.
+BORDER 0 kills nowhere. Prints the number of borders and the run as it ended.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw
+
+from rea_edge.cancel import Cancel
+from rea_edge.journal import Journal, encode
+from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Offer, Ok, Result
+from rea_edge.report import Report
+from rea_edge.runner import Runner
+from rea_edge.store import Store, Transaction
+from rea_edge.topics import Topics
+
+TOOLS: dict[str, EffectClass] = {"look": "read", "turn": "idempotent", "ring": "once"}
+SCRIPT = (["look"], ["ring"], ["turn", "ring"], ["look", "ring", "look"], "All is done.")
+
+
+class Borders:
+    def __init__(self, kill_at: int) -> None:
+        self._kill_at = kill_at
+        self.count = 0
+
+    def cross(self) -> None:
+        self.count += 1
+        if self.count == self._kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class BorderStore(Store):
+    borders: Borders
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        self.borders.cross()
+        with super().transaction() as tx:
+            yield tx
+        self.borders.cross()
+
+
+class Scripted:
+    """Effects that do what the script says: which answer is due is told by the assistant's turns in the request."""
+
+    def __init__(self, ledger: Path, borders: Borders) -> None:
+        self._ledger = ledger
+        self._borders = borders
+
+    def begin(self, job: Job, cancel: Cancel) -> Begun:
+        self._borders.cross()
+        return Begun(
+            endpoint="scripted",
+            model="any",
+            protocol="json",
+            offers=tuple(
+                Offer(name=name, effect=effect, parameters={"type": "object"}) for name, effect in TOOLS.items()
+            ),
+            opening=(Raw(msgspec.json.encode({"role": "user", "content": job.goal})),),
+            ask="",
+            context_tokens=8192,
+            min_observations=1,
+            answer_tokens=100,
+        )
+
+    def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
+        self._borders.cross()
+        self._note(f"asked {body.hex()}")
+        messages = msgspec.json.decode(body)["messages"]
+        due = SCRIPT[sum(message["role"] == "assistant" for message in messages)]
+        self._borders.cross()
+        if isinstance(due, str):
+            message = {
+                "role": "assistant",
+                "content": msgspec.json.encode({"action": "finish", "terminal_answer": due}).decode(),
+            }
+        else:
+            calls = [{"function": {"name": name, "arguments": "{}"}, "type": "function", "id": name} for name in due]
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
+        return Answer(
+            message=Raw(msgspec.json.encode(message)), finish_reason="stop", prompt_tokens=40, completion_tokens=5
+        )
+
+    def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
+        return None
+
+    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+        self._borders.cross()
+        assert starting()
+        self._borders.cross()
+        self._note(f"ran {call.name} {request_id}")
+        self._borders.cross()
+        return Ok(data=Raw(b'{"on":true}'))
+
+    def _note(self, line: str) -> None:
+        with self._ledger.open("a") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def main(folder: Path, kill_at: int) -> None:
+    borders = Borders(kill_at)
+    store = BorderStore.open(folder / "state")
+    store.borders = borders
+    journal = Journal(store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
+    with store.transaction() as tx:
+        row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(Job(goal="do it")), None)
+    held = journal.load(row)
+    runner = Runner(Scripted(folder / "ledger", borders), lambda row, run, event: None, lambda seconds: None)
+    if held.run.phase != "ended":
+        runner.resume(held, clean=False)
+        runner.finish(held, Cancel(), lambda: False)
+    print(msgspec.json.encode({"borders": borders.count, "run": held.run}).decode())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

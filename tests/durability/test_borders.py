@@ -1,0 +1,138 @@
+"""A run killed anywhere ends the same. The shell is killed at each of its own borders, which it counts itself."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rea_edge.journal import decode_event
+from rea_edge.records import Answered, Asked, Event, Run
+from rea_edge.store import Store
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Told(msgspec.Struct):
+    borders: int
+    run: Run
+
+
+def shell(folder: Path, kill_at: int = 0) -> Told | None:
+    """Run it; None if it was killed at its border."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.durability.shell", str(folder), str(kill_at)],
+        cwd=ROOT, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    if done.returncode == -9:
+        return None
+    assert done.returncode == 0, done.stderr.decode()
+    return msgspec.json.decode(done.stdout, type=Told)
+
+
+def ledger(folder: Path, word: str) -> list[str]:
+    return [line.split(" ", 1)[1] for line in (folder / "ledger").read_text().splitlines() if line.startswith(word)]
+
+
+def charged(events: list[Event]) -> int:
+    """What the journal says the questions cost: each its true cost, or its whole reservation if no answer came."""
+    total, open_ = 0, 0
+    for event in events:
+        if isinstance(event, Asked):
+            total, open_ = total + open_, event.reserved
+        elif isinstance(event, Answered):
+            total, open_ = total + event.prompt_tokens + event.completion_tokens, 0
+    return total + open_
+
+
+def check(folder: Path, run: Run, whole: Run) -> None:
+    """Every promise at once, for a run that was killed somewhere and then left to end."""
+    assert run.ended is not None and whole.ended is not None
+    assert (run.ended.outcome, run.ended.answer) == (whole.ended.outcome, whole.ended.answer)
+    assert [done.tool for done in run.done] == [done.tool for done in whole.done]
+    ran = ledger(folder, "ran")
+    for done in run.done:
+        times = ran.count(f"{done.tool} {run.id}-{done.n}")
+        if done.tool == "ring":
+            assert times <= 1, f"call {done.n} took effect {times} times"
+            assert done.result == ("ok" if times == 1 and done.result == "ok" else "unknown")
+        else:
+            assert times >= 1 and done.result == "ok"
+    store = Store.open(folder / "state")
+    try:
+        row = store.run_of("task", "me", "t1")
+        assert row is not None
+        events = [decode_event(body) for body in store.events(row.row)]
+        assert run.used.tokens == charged(events)
+        assert [message.topic for message in store.pull(10)].count("rea/v1/n/out/me/task/t1/state") == 1
+    finally:
+        store.close()
+
+
+def check_prefix(folder: Path) -> None:
+    """Every later question begins with the bytes of every earlier one, kills or not."""
+    bodies = [bytes.fromhex(line).split(b'],"max_tokens"')[0] for line in ledger(folder, "asked")]
+    for earlier, later in zip(bodies, bodies[1:], strict=False):
+        assert later.startswith(earlier)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    told = shell(tmp_path_factory.mktemp("whole"))
+    assert told is not None and told.run.ended is not None
+    assert told.run.ended.outcome == "achieved"
+    return told
+
+
+def killed_once(folder: Path, border: int, whole: Told) -> str | None:
+    assert shell(folder, border) is None, "it was to be killed"
+    told = shell(folder)
+    assert told is not None
+    check(folder, told.run, whole.run)
+    check_prefix(folder)
+    return next((done.result for done in told.run.done if done.result == "unknown"), None)
+
+
+def test_a_run_killed_at_any_border_ends_the_same(tmp_path: Path, whole: Told) -> None:
+    borders = range(1, whole.borders + 1)
+    assert len(borders) > 40
+    with ThreadPoolExecutor(2) as pool:
+        words = list(pool.map(lambda n: killed_once(_folder(tmp_path, n), n, whole), borders))
+    assert words.count("unknown") >= 3, "at least each lost effect must be reported unknown"
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_any_border_and_again_while_it_recovers_ends_the_same(tmp_path: Path, whole: Told) -> None:
+    def twice(pair: tuple[int, int]) -> None:
+        folder = _folder(tmp_path, pair[0] * 1000 + pair[1])
+        assert shell(folder, pair[0]) is None
+        if shell(folder, pair[1]) is None:
+            killed = shell(folder)
+            assert killed is not None
+            check(folder, killed.run, whole.run)
+            check_prefix(folder)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(twice, [(first, second) for first in range(1, whole.borders, 3) for second in range(1, 12)]))
+
+
+def test_a_run_that_kills_the_shell_at_the_same_question_again_and_again_ends_and_says_so(tmp_path: Path) -> None:
+    killed = 0
+    for _ in range(8):
+        # Border 9 lies after the commit of a question: each start asks again and dies there.
+        told = shell(tmp_path, 9)
+        if told is not None:
+            break
+        killed += 1
+    told = shell(tmp_path)
+    assert told is not None and told.run.ended is not None
+    assert (told.run.ended.outcome, told.run.ended.error) == ("failed", "internal")
+    assert killed <= 5
+
+
+def _folder(base: Path, number: int) -> Path:
+    folder = base / str(number)
+    folder.mkdir()
+    return folder
