@@ -1,0 +1,38 @@
+"""`rea-edge` and `python -m rea_edge`: runs the daemon, or hands everything else to `cli`."""
+
+import sys
+
+
+def main() -> int:
+    """Gives the exit code of the command typed."""
+    match sys.argv[1:]:
+        case ["run"]:
+            return _run_daemon(None)
+        case ["run", "--config", file]:
+            return _run_daemon(file)
+        case words:
+            from rea_edge.cli.main import main as command
+
+            return command(words)
+
+
+def _run_daemon(file: str | None) -> int:
+    # Read by hand: a daemon that lives for months should not hold an argument parser.
+    import os
+    from pathlib import Path
+
+    from rea_edge.config import DEFAULT_FILE, load
+    from rea_edge.errors import ConfigInvalid
+
+    try:
+        settings = load(Path(file) if file else DEFAULT_FILE, os.environ)
+    except ConfigInvalid as exc:
+        print(f"rea-edge: {exc}", file=sys.stderr)
+        return 78
+    from rea_edge.daemon.main import run
+
+    return run(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Commands that talk to a node: task, status, tools, tasks, call, cancel, show."""
+
+import argparse
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from rea_edge.client import Client, new_id
+from rea_edge.records import Args
+from rea_edge.screen import Screen, Steps, status_lines, table, verdict
+from rea_edge.wire import TaskEvent
+
+CALL_WAIT_S = 60.0  # beyond the node's silence: a direct call may wait for its device
+
+
+def task(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    keys: Args = {"goal": args.goal, "mode": "query" if args.query else "act"}
+    keys |= {key: value for key, value in (("id", args.id), ("type", args.kind)) if value}
+    if args.steps:
+        keys["limits"] = {"steps": args.steps}
+    task_id, _ = client.submit(keys)
+    if not args.json:
+        screen.say(screen.paint(f"accepted as {client.who}/{task_id} by {client.node}", "dim"))
+    state = client.watch(task_id, None if args.json else Steps(screen).show)
+    screen.say(msgspec.json.encode(state).decode() if args.json else verdict(screen, state))
+    return 0 if state.outcome == "achieved" else 1
+
+
+def status(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    found = client.status()
+    if args.json:
+        screen.say(msgspec.json.encode(found).decode())
+    else:
+        for line in status_lines(screen, client.node, found):
+            screen.say(line)
+    return 0 if found.state == "online" else 1
+
+
+def tools(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    rows = list(pages(client, "tools", {}))
+    if args.json:
+        screen.say(msgspec.json.encode(rows).decode())
+        return 0
+    shown = [{**row, "parameters": _signature(row.get("parameters"))} for row in rows]
+    for line in table(shown, ("name", "effect", "parameters", "description")):
+        screen.say(line)
+    return 0
+
+
+def tasks(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    rows = _rows(client.data("query", {"limit": 50}, "tasks"))
+    if args.json:
+        screen.say(msgspec.json.encode(rows).decode())
+        return 0
+    for line in table(rows, ("id", "state", "outcome", "at")):
+        screen.say(line)
+    return 0
+
+
+def call(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    reply = client.ask("call", {"id": new_id(), "args": _arguments(args.args)}, args.tool, wait_s=CALL_WAIT_S)
+    if args.json:
+        screen.say(msgspec.json.encode(reply).decode())
+    elif reply.error is not None:
+        screen.say(f"{screen.paint(reply.error.code, 'red')}: {reply.error.message}")
+    else:
+        screen.say(msgspec.json.encode(reply.data).decode())
+    return 0 if reply.ok else 1
+
+
+def cancel(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    client.data("ctl", {"task": args.task, "do": "cancel"})
+    screen.say("{}" if args.json else f"cancel of {args.task} is on the node's disk")
+    return 0
+
+
+def show(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    first = client.data("query", {"task": args.task, "limit": 1}, "journal")
+    events = list(pages(client, "journal", {"task": args.task}))
+    if args.json:
+        screen.say(msgspec.json.encode({**_one(first), "events": events}).decode())
+        return 0
+    screen.say(f"{args.task}: {_one(first).get('goal')}")
+    steps = Steps(screen)
+    for event in events:
+        steps.show(msgspec.convert(event, TaskEvent), at=str(event.get("at") or ""))
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Client, argparse.Namespace, Screen], int]] = {
+    "task": task, "status": status, "tools": tools, "tasks": tasks, "call": call, "cancel": cancel, "show": show,
+}  # fmt: skip
+
+
+def pages(client: Client, what: str, keys: Args) -> Iterator[Args]:
+    """All rows of a listing, page by page."""
+    after: int | None = 0
+    while after is not None:
+        reply = client.ask("query", {"id": new_id(), "after": after, "limit": 100, **keys}, what)
+        if reply.error is not None:
+            client.data("query", {"after": after, **keys}, what)  # raises what the node said
+        data = reply.data
+        yield from _rows(data.get("events") if isinstance(data, dict) else data)
+        after = reply.next
+
+
+def _rows(data: object) -> list[Args]:
+    return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
+
+
+def _one(data: object) -> Args:
+    return data if isinstance(data, dict) else {}
+
+
+def _arguments(pairs: list[str]) -> Args:
+    """`key=value` words as arguments. Raises ValueError for a word without `=`."""
+    args: Args = {}
+    for pair in pairs:
+        key, sign, text = pair.partition("=")
+        if not sign or not key:
+            raise ValueError(f"{pair!r} is not KEY=VALUE")
+        try:
+            args[key] = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            args[key] = text
+    return args
+
+
+def _signature(parameters: object) -> str:
+    if not isinstance(parameters, dict):
+        return ""
+    properties = parameters.get("properties")
+    required = parameters.get("required")
+    names = list(properties) if isinstance(properties, dict) else []
+    needed = required if isinstance(required, list) else []
+    return ", ".join(name if name in needed else f"[{name}]" for name in names)

@@ -1,0 +1,157 @@
+"""Commands that look at this machine: check (configuration, tools, broker, endpoint) and show --state (a copy)."""
+
+import argparse
+import os
+import queue
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from rea_edge.cancel import Cancel
+from rea_edge.config import DEFAULT_FILE, Settings, load, tool_files
+from rea_edge.daemon.view import trace
+from rea_edge.dial import link_settings, person_client_id
+from rea_edge.endpoint import Endpoint
+from rea_edge.errors import ConfigInvalid, EndpointFailed
+from rea_edge.journal import decode_job
+from rea_edge.mqtt import Link
+from rea_edge.probe import probe
+from rea_edge.screen import Screen, Steps
+from rea_edge.store import StoreCopy
+from rea_edge.toolhost.client import ToolHost
+from rea_edge.wire import TaskEvent
+
+BROKER_S = 8.0
+ENDPOINT_S = 60.0
+
+
+class Found(Struct, frozen=True):
+    """One thing looked at: ok, or what to do."""
+
+    what: str
+    ok: bool
+    words: str
+
+
+def check(args: argparse.Namespace, screen: Screen) -> int:
+    """Exit 78 where configuration or a tool file is wrong, 1 where only broker or endpoint does not answer."""
+    file = Path(args.config) if args.config else DEFAULT_FILE
+    try:
+        settings = load(file, os.environ)
+    except ConfigInvalid as exc:
+        _tell(screen, args, [Found("configuration", False, str(exc))])
+        return 78
+    found: list[Found] = [Found("configuration", True, ", ".join(str(part) for part in settings.files))]
+    for look in (_tools, _broker, _endpoints):
+        if not args.json:
+            screen.say(screen.paint(f"looking at {look.__name__.strip('_')} ...", "dim"))
+        found += look(settings)
+    _tell(screen, args, found)
+    if any(not one.ok for one in found if one.what.startswith("tool")):
+        return 78
+    return 0 if all(one.ok for one in found) else 1
+
+
+def show_state(args: argparse.Namespace, screen: Screen) -> int:
+    """The journal of a task, read from a copy of a state folder."""
+    who, _, task_id = args.task.rpartition("/")
+    with StoreCopy(Path(args.state)) as copy:
+        rows = [row for row in copy.runs(10_000) if row.id == task_id and who in ("", row.who)]
+        if not rows:
+            screen.say(f"there is no task {args.task} in {args.state}")
+            return 1
+        for row in rows:
+            lines = list(trace(copy, row))
+            goal = decode_job(row).goal
+            if args.json:
+                screen.say(msgspec.json.encode({"id": row.id, "who": row.who, "goal": goal, "events": lines}).decode())
+                continue
+            screen.say(f"{row.who}/{row.id}: {goal or row.kind}")
+            steps = Steps(screen)
+            for line in lines:
+                steps.show(msgspec.convert(line, TaskEvent), at=str(line.get("at") or ""))
+    return 0
+
+
+def _tell(screen: Screen, args: argparse.Namespace, found: list[Found]) -> None:
+    if args.json:
+        screen.say(msgspec.json.encode(found).decode())
+        return
+    for one in found:
+        mark = screen.paint("ok   ", "green") if one.ok else screen.paint("WRONG", "red")
+        screen.say(f"{mark} {one.what}: {one.words}")
+
+
+def _tools(settings: Settings) -> Iterator[Found]:
+    try:
+        files = tool_files(settings)
+    except ConfigInvalid as exc:
+        yield Found("tools", False, str(exc))
+        return
+    # A folder of its own: the daemon may be running beside us on the configured one.
+    with tempfile.TemporaryDirectory(prefix="rea-edge-check-") as folder:
+        host = ToolHost(Path(folder), files, memory_mib=settings.memory.tool_mib)
+        try:
+            loaded = host.start()
+        finally:
+            host.stop(0.0)
+    for fault in loaded.faults:
+        yield Found("tool file", False, fault)
+    for tool in loaded.tools:
+        yield Found(f"tool {tool.name}", True, f"{tool.effect}, {tool.timeout_s:g} s, from {tool.source}")
+
+
+def _broker(settings: Settings) -> Iterator[Found]:
+    broker = settings.broker
+    up = queue.Queue[str]()
+
+    def on_up(session: object) -> tuple[()]:
+        up.put("up")
+        return ()
+
+    try:
+        # A client id of our own: with the daemon's we would take its connection away.
+        link = Link(
+            link_settings(broker, person_client_id("check"), session_expiry_s=0),
+            subscriptions=(),
+            accept=lambda incoming: True,
+            pull=lambda limit: (),
+            published=lambda out, reason: None,
+            before_connect=lambda: None,
+            on_up=on_up,
+            on_down=lambda reason: None,
+        )
+    except ConfigInvalid as exc:
+        yield Found("broker", False, str(exc))
+        return
+    link.start()
+    try:
+        up.get(timeout=BROKER_S)
+        yield Found("broker", True, f"{broker.url} answers, MQTT {link.state.protocol}")
+    except queue.Empty:
+        yield Found("broker", False, f"{broker.url} does not answer: {link.state.last_error or 'silence'}")
+    finally:
+        link.stop(None, 1.0)
+
+
+def _endpoints(settings: Settings) -> Iterator[Found]:
+    if not settings.endpoints:
+        yield Found("endpoint", True, "none: a tool node, direct calls only")
+    for one in settings.endpoints:
+        place = f"endpoint {one.name}"
+        key = one.api_key.reveal() if one.api_key else None
+        endpoint = Endpoint(name=one.name, url=one.url, model=one.model, api_key=key, connect_s=one.connect_s)
+        try:
+            profile = probe(endpoint, seconds=ENDPOINT_S, cancel=Cancel(), chat=True)
+        except EndpointFailed as exc:
+            yield Found(place, False, f"{exc.kind}: {exc.message}")
+        else:
+            context = one.context_tokens or profile.context_tokens or "unknown (4096 is assumed)"
+            native = "yes" if profile.native else "no"
+            grammar = "yes" if profile.llama_cpp else "no"
+            yield Found(place, True, f"answers; context {context}, native tool calls {native}, grammar {grammar}")
+        finally:
+            endpoint.close()

@@ -1,0 +1,70 @@
+"""What can be typed: commands and their flags. Does nothing."""
+
+import argparse
+
+from rea_edge import __version__
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(
+        prog="rea-edge",
+        description="Tasks in plain language for small boards, over MQTT.",
+        epilog="Exit codes: 0 good, 1 the task or call failed, 2 usage, 74 state file, 75 try again, 78 configuration.",
+    )
+    root.add_argument("--version", action="version", version=f"rea-edge {__version__}")
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    run = commands.add_parser("run", help="run the daemon")
+    _config(run)
+    check = commands.add_parser("check", help="check configuration, tools, broker and endpoint")
+    _config(check)
+    _json(check)
+    demo = commands.add_parser("demo", help="a boiler room, a broker and a small model on this machine, and the daemon")
+    demo.add_argument("--once", action="store_true", help="end after the three tasks; exit 0 only if all came true")
+    demo.add_argument("--endpoint", metavar="URL", help="use this OpenAI-compatible server instead of the small model")
+    demo.add_argument("--model", metavar="NAME", default="any", help="the model to ask for at --endpoint")
+    demo.add_argument(
+        "--protocol", choices=["auto", "native", "json", "react", "command"], help="how to ask the model at --endpoint"
+    )
+
+    task = _talks(commands, "task", "send a task, show its steps, print its answer")
+    task.add_argument("goal", help="what is to be done, in plain words")
+    task.add_argument("--type", dest="kind", metavar="TYPE", help="task type of the node's configuration")
+    task.add_argument("--query", action="store_true", help="may only read (mode query)")
+    task.add_argument("--steps", type=int, help="ask the model at most this often")
+    task.add_argument("--id", metavar="ID", help="the task's id: the same id and goal is the same task")
+    _talks(commands, "status", "how the node is")
+    _talks(commands, "tools", "the tools of the node")
+    _talks(commands, "tasks", "your tasks on the node")
+    call = _talks(commands, "call", "call a tool, without a model")
+    call.add_argument("tool")
+    call.add_argument("args", nargs="*", metavar="KEY=VALUE", help="a value is JSON where it can be, else a text")
+    cancel = _talks(commands, "cancel", "cancel a task")
+    cancel.add_argument("task", metavar="TASK")
+    show = _talks(commands, "show", "the journal of a task")
+    show.add_argument("task", metavar="TASK", help="a task's id; with --state also WHO/TASK")
+    show.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
+
+    decide = commands.add_parser("decide", help="read model answers (JSON lines on standard input) as decisions")
+    decide.add_argument("--tools", metavar="FILE", required=True, help="tool definitions, OpenAI form")
+    return root
+
+
+def _talks(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str
+) -> argparse.ArgumentParser:
+    made = commands.add_parser(name, help=words)
+    made.add_argument("--broker", metavar="URL", help="such as mqtt://127.0.0.1:1883")
+    made.add_argument("--node", metavar="NAME", help="the node to talk to")
+    made.add_argument("--who", metavar="NAME", help="your name as a sender; default: your login")
+    made.add_argument("--config", metavar="FILE", help="read broker and node from the daemon's configuration")
+    _json(made)
+    return made
+
+
+def _config(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--config", metavar="FILE", help="default: /etc/rea-edge/config.toml")
+
+
+def _json(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--json", action="store_true", help="print JSON")

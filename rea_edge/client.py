@@ -1,0 +1,223 @@
+"""A sender: puts requests to a node over MQTT and hears its answers. What the command line and the demo are built on.
+
+Keeps the sender's side of the contract: ids made here, expiry set, sent again until answered or accepted. Holds no
+words for people.
+"""
+
+import queue
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from rea_edge.canonical import body_hash
+from rea_edge.config.client import Client as Settings
+from rea_edge.dial import link_settings, person_client_id
+from rea_edge.errors import NodeSilent, RequestRefused
+from rea_edge.intake import BODY_KEYS
+from rea_edge.mqtt import Incoming, Link, Outgoing, Session
+from rea_edge.topics import Topics, What
+from rea_edge.wire import NodeStatus, Reply, TaskEvent, TaskState
+
+SILENT_S = 10.0  # a node (or broker) that says nothing for so long is reported as silent
+RESEND_S = 3.0
+QUIET_S = 20.0  # without a word of a running task before the node is asked how it stands
+_REFUSED = 128  # MQTT 5 reason codes from here on are failures
+INBOX = 1000  # messages that wait to be read; live events beyond it are dropped
+
+
+class Client:
+    """A connection of one person to one node. Use as a context manager. Raises `NodeSilent` after `silent_s`."""
+
+    def __init__(self, settings: Settings, *, silent_s: float = SILENT_S) -> None:
+        if settings.node is None:
+            raise NodeSilent("no node is named: give --node NAME, or set REA_EDGE_NODE")
+        self.who = settings.who
+        self.node = settings.node
+        self.topics = Topics(settings.broker.root, settings.node)
+        self._silent_s = silent_s
+        self._url = settings.broker.url
+        self._up = queue.Queue[None]()
+        self._inbox = queue.Queue[Incoming](INBOX)
+        self._early: list[Incoming] = []  # of the task just submitted, for `follow`
+        self._status: Incoming | None = None
+        self._refused = ""
+        self._link = Link(
+            link_settings(settings.broker, person_client_id(settings.who), session_expiry_s=0),
+            subscriptions=(self.topics.person(settings.who), self.topics.person("_all")),
+            accept=self._accept,
+            pull=lambda limit: (),
+            published=self._published,
+            before_connect=lambda: None,
+            on_up=self._on_up,
+            on_down=lambda reason: None,
+        )
+
+    def __enter__(self) -> Self:
+        self._link.start()
+        try:
+            self._up.get(timeout=self._silent_s)
+        except queue.Empty:
+            error = self._link.state.last_error or "no answer"
+            self._link.stop(None, 0.2)
+            raise NodeSilent(f"the broker at {self._url} cannot be reached: {error}") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._link.stop(None, 1.0)
+
+    # --- requests
+
+    def ask(self, what: What, keys: Mapping[str, object], leaf: str = "", *, wait_s: float = 0.0) -> Reply:
+        """Send a request and give its reply, however it turns out; `wait_s` is how long it may work on it.
+
+        The same request is sent again until it is answered: its id makes that harmless.
+        """
+        request_id = str(keys.get("id") or new_id())
+        payload = msgspec.json.encode({"id": request_id, **keys})
+        end_s = time.monotonic() + self._silent_s + wait_s
+        wanted = self.topics.reply(self.who, request_id)
+        topic = self.topics.send(self.who, what, leaf)
+        for message in self._until(end_s, lambda: self._send(topic, payload)):
+            if message.topic == wanted and not message.retained:
+                return msgspec.json.decode(message.payload, type=Reply)
+        raise NodeSilent(self._silence())
+
+    def send(self, what: What, keys: Mapping[str, object], leaf: str = "") -> None:
+        """Send a request once and do not wait for what comes of it."""
+        self._send(self.topics.send(self.who, what, leaf), msgspec.json.encode(keys))
+
+    def data(self, what: What, keys: Mapping[str, object], leaf: str = "", *, wait_s: float = 0.0) -> object:
+        """As `ask`, but gives the data and raises `RequestRefused` for an error."""
+        reply = self.ask(what, keys, leaf, wait_s=wait_s)
+        if reply.error is not None:
+            raise RequestRefused(reply.error.code, reply.error.message, retryable=reply.error.retryable)
+        return reply.data
+
+    def submit(self, keys: Mapping[str, object]) -> tuple[str, TaskState]:
+        """Send a task until the node says that it is on its disk; gives the id and the state that said so.
+
+        Raises `RequestRefused` where the node refuses it.
+        """
+        task_id = str(keys.get("id") or new_id())
+        request = {"id": task_id, **keys}
+        wanted = body_hash({key: request[key] for key in BODY_KEYS if key in request})
+        payload = msgspec.json.encode(request)
+        topic = self.topics.send(self.who, "task")
+        end_s = time.monotonic() + self._silent_s
+        self._early.clear()
+        for message in self._until(end_s, lambda: self._send(topic, payload)):
+            if message.topic == self.topics.reply(self.who, task_id):
+                self._raise_refusal(msgspec.json.decode(message.payload, type=Reply))
+            if message.topic == self.topics.event(self.who, task_id):
+                self._early.append(message)
+            if message.topic == self.topics.state(self.who, task_id) and message.payload:
+                state = msgspec.json.decode(message.payload, type=TaskState)
+                if state.accepted and state.body == wanted:
+                    self._early.append(message)
+                    return task_id, state
+        raise NodeSilent(self._silence())
+
+    def follow(self, task_id: str, *, silent_s: float | None = None) -> Iterator[TaskEvent | TaskState]:
+        """Events and states of a task as they come, up to and with the state that says how it ended.
+
+        Ends without such a state after `silent_s` without any word of the task (default: never).
+        """
+        events, states = self.topics.event(self.who, task_id), self.topics.state(self.who, task_id)
+        while True:
+            try:
+                message = self._early.pop(0) if self._early else self._inbox.get(timeout=silent_s)
+            except queue.Empty:
+                return
+            if message.topic == events:
+                yield msgspec.json.decode(message.payload, type=TaskEvent)
+            elif message.topic == states and message.payload:
+                state = msgspec.json.decode(message.payload, type=TaskState)
+                yield state
+                if state.state == "ended":
+                    return
+
+    def watch(self, task_id: str, show: Callable[[TaskEvent, float], None] | None) -> TaskState:
+        """Wait until a task has ended and give the state that says so; `show` gets each event and its second."""
+        began_s = time.monotonic()
+        while True:
+            for word in self.follow(task_id, silent_s=QUIET_S):
+                if isinstance(word, TaskState):
+                    if word.state == "ended":
+                        return word
+                elif show is not None:
+                    show(word, time.monotonic() - began_s)
+            # Nothing for a while: a state may have been missed, or the node is gone (then this says so).
+            known = msgspec.convert(self.data("query", {"task": task_id}, "task"), TaskState)
+            if known.state == "ended":
+                return known
+
+    def status(self) -> NodeStatus:
+        """The newest status of the node, as it is retained; raises `NodeSilent` where there is none."""
+        for _ in self._until(time.monotonic() + self._silent_s, lambda: None):
+            if self._status is not None:
+                break
+        if self._status is None:
+            raise NodeSilent(self._silence())
+        return msgspec.json.decode(self._status.payload, type=NodeStatus)
+
+    def hear(self, topic: str, seconds: float) -> Incoming | None:
+        """The next message on a topic of ours; None if none comes."""
+        for message in self._until(time.monotonic() + seconds, lambda: None):
+            if message.topic == topic:
+                return message
+        return None
+
+    # --- inside
+
+    def _until(self, end_s: float, again: Callable[[], None]) -> Iterator[Incoming]:
+        """Messages as they come until `end_s`; `again` is called now and each `RESEND_S`."""
+        due_s = 0.0
+        while (now_s := time.monotonic()) < end_s:
+            if now_s >= due_s:
+                again()
+                due_s = now_s + RESEND_S
+            try:
+                yield self._inbox.get(timeout=min(end_s, due_s) - now_s if due_s > now_s else 0.05)
+            except queue.Empty:
+                continue
+
+    def _send(self, topic: str, payload: bytes) -> None:
+        self._link.tell(Outgoing(topic=topic, payload=payload, qos=1, expires_in_s=60))
+
+    def _accept(self, incoming: Incoming) -> bool:
+        if incoming.topic == self.topics.all("status") and incoming.payload:
+            self._status = incoming
+        try:
+            self._inbox.put_nowait(incoming)
+        except queue.Full:
+            return incoming.qos == 0  # what matters is delivered again
+        return True
+
+    def _published(self, out: Outgoing, reason: int | None) -> None:
+        if reason is not None and reason >= _REFUSED:
+            self._refused = out.topic
+
+    def _on_up(self, session: Session) -> tuple[Outgoing, ...]:
+        self._up.put(None)
+        return ()
+
+    def _silence(self) -> str:
+        if self._refused:
+            return f"the broker refused {self._refused}: its access rules do not let {self.who} send there"
+        return f"node {self.node} has not answered for {self._silent_s:.0f} s; is it online? (rea-edge status)"
+
+    @staticmethod
+    def _raise_refusal(reply: Reply) -> None:
+        if reply.error is not None:
+            raise RequestRefused(reply.error.code, reply.error.message, retryable=reply.error.retryable)
+
+
+def new_id() -> str:
+    """An id for a request: unique enough that nobody makes the same one twice."""
+    return secrets.token_hex(8)

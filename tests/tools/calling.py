@@ -1,0 +1,39 @@
+"""Device tools called as the tool host calls them: each call in a fresh process with a clean environment."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TOOLS = ROOT / "tools"
+RUN = """
+import importlib.util, json, sys
+spec = importlib.util.spec_from_file_location("the_tool", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+for name, args in json.loads(sys.argv[2]):
+    print(json.dumps(getattr(module, name)(**args)))
+"""
+
+
+def start(file: str, calls: list[tuple[str, dict[str, object]]], **environment: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", RUN, str(TOOLS / file), json.dumps(calls)]
+    clean = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.Popen(command, env=clean, stdout=subprocess.PIPE, text=True)
+
+
+def results(process: "subprocess.Popen[str]") -> list[object]:
+    try:
+        out, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def call(file: str, name: str, args: dict[str, object], **environment: str) -> object:
+    (result,) = results(start(file, [(name, args)], **environment))
+    return result

@@ -1,0 +1,69 @@
+"""What the shipped tools declare: enough examples, and examples that their own readers read."""
+
+import pytest
+
+from rea_edge.decision.command import read_line
+from rea_edge.decision.grammar import paths
+from rea_edge.demo import TASKS
+from rea_edge.opening import chosen_examples
+from rea_edge.records import Offer, Tool
+from rea_edge.toolhost.load import declarations
+from tests.tools.calling import TOOLS
+
+FILES = ("board.py", "boiler.py")
+
+
+def declared(file: str) -> tuple[Tool, ...]:
+    return declarations(str(TOOLS / file), 10.0)
+
+
+def offers(tools: tuple[Tool, ...]) -> list[Offer]:
+    return [
+        Offer(name=tool.name, effect=tool.effect, parameters=tool.parameters, returns=tool.returns) for tool in tools
+    ]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_tool_has_three_examples(file: str) -> None:
+    assert {tool.name: len(tool.examples) for tool in declared(file) if len(tool.examples) < 3} == {}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_example_reads_back_as_a_decision(file: str) -> None:
+    tools = declared(file)
+    pairs = chosen_examples("command", tools, 100_000)
+    assert len(pairs) == sum(len(tool.examples) for tool in tools)
+    for _, answer in pairs:
+        read_line(answer, offers(tools))
+
+
+def test_nothing_is_said_in_two_examples() -> None:
+    said = [example.say for file in FILES for tool in declared(file) for example in tool.examples]
+    assert len(said) == len(set(said))
+
+
+def test_no_example_is_a_sentence_of_the_demonstration() -> None:
+    said = {example.say for tool in declared("boiler.py") for example in tool.examples}
+    assert not said & {goal for goal, _ in TASKS}
+
+
+def test_only_the_alarm_is_once_and_only_sensors_are_read() -> None:
+    assert {tool.name: tool.effect for tool in declared("boiler.py")} == {
+        "read_sensor": "read",
+        "set_pump": "idempotent",
+        "set_fan": "idempotent",
+        "set_valve": "idempotent",
+        "sound_alarm": "once",
+    }
+    assert {tool.effect for tool in declared("board.py")} == {"read"}
+
+
+def test_a_guard_can_name_what_a_sensor_returns() -> None:
+    sensor = next(tool for tool in declared("boiler.py") if tool.name == "read_sensor")
+    assert [path for path, _ in paths(sensor.returns)] == ["unit", "value"]
+
+
+def test_a_hottest_zone_that_may_be_absent_can_still_be_compared() -> None:
+    board = {tool.name: [path for path, _ in paths(tool.returns)] for tool in declared("board.py")}
+    assert board["board_temperature"] == ["hottest"]
+    assert "percent" in board["board_load"]
