@@ -1,0 +1,126 @@
+"""The daemon as a process: exit codes, systemd's socket, the watchdog, a store that cannot be used."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import AnyBroker, Mosquitto, wait_until
+from tests.e2e.conftest import MakeHouse
+from tests.e2e.house import ROOT, House, wait_online
+
+
+class FakeSystemd:
+    """A notify socket that keeps what it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "notify"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(self.path))
+
+    def next(self, word: str, seconds: float = 15.0) -> str:
+        self._socket.settimeout(seconds)
+        while True:
+            text = self._socket.recv(4096).decode()
+            if word in text:
+                return text
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def test_systemd_hears_ready_watchdog_and_stopping(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto)
+    systemd = FakeSystemd(house.folder)
+    try:
+        house.start(NOTIFY_SOCKET=str(systemd.path), WATCHDOG_USEC="1000000")
+        assert "n1" in systemd.next("READY=1")
+        for _ in range(3):
+            systemd.next("WATCHDOG=1", 2.0)
+        house_exit(house, signal.SIGTERM)
+        systemd.next("STOPPING=1")
+        assert house.wait(15) == 0
+    finally:
+        systemd.close()
+
+
+def house_exit(house: House, number: signal.Signals) -> None:
+    os.kill(house.pid, number)
+
+
+def test_it_is_ready_without_a_broker_and_serves_once_there_is_one(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    mosquitto.stop()
+    house = make_house(mosquitto)
+    systemd = FakeSystemd(house.folder)
+    try:
+        house.start(NOTIFY_SOCKET=str(systemd.path))
+        systemd.next("READY=1")
+    finally:
+        systemd.close()
+    mosquitto.start()
+    with house.client() as client:
+        wait_online(client)
+
+
+def test_a_second_daemon_on_the_same_state_exits_75_and_names_the_first(
+    broker: AnyBroker, make_house: MakeHouse
+) -> None:
+    house = make_house(broker).start()
+    with house.client() as client:
+        wait_online(client)
+    second = subprocess.run(
+        [sys.executable, "-m", "rea_edge", "run", "--config", str(house.config)],
+        cwd=ROOT, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert second.returncode == 75
+    assert str(house.pid) in second.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        pytest.param("[limits]\nstepz = 3", "limits.stepz", id="an unknown key"),
+        pytest.param('[limits]\nsteps = "many"', "limits.steps", id="a wrong type"),
+        pytest.param("[gate.ring]\nconfirm = 'always'", "gate", id="what is not supported yet"),
+        pytest.param("[[", "line", id="no TOML"),
+    ],
+)
+def test_a_bad_configuration_exits_78_and_names_the_place(
+    mosquitto: Mosquitto, make_house: MakeHouse, line: str, words: str
+) -> None:
+    house = make_house(mosquitto, extra=line)
+    done = house.run_command("run", "--config", str(house.config))
+    assert done.returncode == 78
+    assert words in done.stderr
+
+
+def test_a_state_that_cannot_be_opened_keeps_the_node_up_degraded_until_it_can(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto)
+    (house.folder / "state").write_text("a file where a folder should be")
+    house.start()
+    with house.client() as client:
+        wait_until(lambda: client.status().state == "degraded", "it says degraded", 15)
+        reply = client.ask("call", {"id": "x1", "args": {"name": "tank"}}, "look")
+        assert reply.error is not None and reply.error.code == "store_failed" and reply.error.retryable
+        (house.folder / "state").unlink()
+        wait_online(client, 30)
+        assert client.ask("call", {"args": {"name": "tank"}}, "look").ok
+
+
+def test_above_the_hard_memory_limit_it_stops_in_order_with_75(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto, extra="[memory]\nsoft_mib = 16\nhard_mib = 17").start()
+    assert house.wait(30) == 75
+
+
+def test_above_the_soft_memory_limit_new_requests_are_refused(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto, extra="[memory]\nsoft_mib = 16").start()
+    with house.client() as client:
+        wait_online(client)
+        reply = client.ask("call", {"args": {"name": "tank"}}, "look")
+        assert reply.error is not None and reply.error.code == "busy" and "memory" in reply.error.message

@@ -1,0 +1,132 @@
+"""A task from a sender to its answer, over both brokers and both protocol versions."""
+
+import json
+import re
+import threading
+
+import pytest
+
+from rea_edge.emulated.endpoint import Held, ScriptedEndpoint
+from rea_edge.errors import RequestRefused
+from rea_edge.wire import TaskEvent, TaskState
+from tests.brokers import AnyBroker, Mosquitto
+from tests.e2e.conftest import MakeHouse
+from tests.e2e.house import call, endpoint_table, finish, questions, script, wait_for_questions, wait_online
+
+
+def test_a_task_goes_from_its_goal_to_its_answer(broker: AnyBroker, protocol: str, make_house: MakeHouse) -> None:
+    with ScriptedEndpoint(
+        script(call("look", name="tank"), call("turn", percent=20), finish("The valve is at 20."))
+    ) as endpoint:
+        house = make_house(broker, protocol=protocol, extra=endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            task_id, accepted = client.submit({"goal": "Turn the valve to 20."})
+            words = list(client.follow(task_id, silent_s=15))
+        state = words[-1]
+        assert isinstance(state, TaskState)
+        assert (state.outcome, state.answer) == ("achieved", "The valve is at 20.")
+        assert [(done.n, done.tool, done.result) for done in state.done] == [(1, "look", "ok"), (2, "turn", "ok")]
+        assert state.usage.steps == 3 and not state.usage.estimated
+        assert state.body == accepted.body
+        kinds = [word.kind for word in words if isinstance(word, TaskEvent)]
+        assert [kind for kind in kinds if kind in ("call", "result")] == ["call", "result", "call", "result"]
+        assert house.ledger() == [f"turn {state.run}-2"]
+
+
+def test_the_same_task_twice_is_one_and_another_body_is_a_conflict(broker: AnyBroker, make_house: MakeHouse) -> None:
+    with ScriptedEndpoint(script(call("turn", percent=5), finish("Done it."))) as endpoint:
+        house = make_house(broker, extra=endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            for _ in range(3):
+                client.submit({"id": "same", "goal": "Turn it."})
+            assert client.watch("same", None).outcome == "achieved"
+            _, again = client.submit({"id": "same", "goal": "Turn it."})
+            assert again.outcome == "achieved"
+            with pytest.raises(RequestRefused) as refused:
+                client.submit({"id": "same", "goal": "Turn it back."})
+            assert refused.value.code == "id_conflict"
+        assert len(house.ledger("turn")) == 1
+
+
+def test_a_query_task_is_offered_no_tool_that_acts_and_cannot_call_one(
+    broker: AnyBroker, make_house: MakeHouse
+) -> None:
+    with ScriptedEndpoint(script(call("ring"), call("look", name="tank"), finish("It is 71.5 percent."))) as endpoint:
+        house = make_house(broker, extra=endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            task_id, _ = client.submit({"goal": "How full?", "mode": "query"})
+            state = client.watch(task_id, None)
+        assert state.outcome == "achieved"
+        first = questions(endpoint)[0].decode()
+        assert re.search(r"\blook\b", first) and not re.search(r"\bring\b", first)
+        assert house.ledger("ring") == []
+
+
+def test_limits_of_a_request_lower_the_configured_ones_and_never_raise_them(
+    broker: AnyBroker, make_house: MakeHouse
+) -> None:
+    with ScriptedEndpoint(lambda request: call("look", name="tank")) as endpoint:
+        house = make_house(broker, extra=endpoint_table(endpoint.url, steps=4)).start()
+        with house.client() as client:
+            wait_online(client)
+            few, _ = client.submit({"goal": "Look.", "limits": {"steps": 2}})
+            state = client.watch(few, None)
+            assert (state.outcome, state.limit, state.usage.steps) == ("exceeded", "steps", 2)
+            assert state.answer and "71.5" in state.answer
+            many, _ = client.submit({"goal": "Look.", "limits": {"steps": 100}})
+            assert client.watch(many, None).usage.steps == 4
+
+
+def test_a_cancel_ends_a_task_that_waits_and_one_that_runs(broker: AnyBroker, make_house: MakeHouse) -> None:
+    release = threading.Event()
+    answers = script(call("look", name="tank"), finish("Done it."))
+
+    with ScriptedEndpoint(lambda request: Held(answers(request), release)) as endpoint:
+        house = make_house(broker, extra=endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            client.submit({"id": "first", "goal": "Look."})
+            wait_for_questions(endpoint, 1)
+            client.submit({"id": "second", "goal": "Look."})
+            client.data("ctl", {"task": "second", "do": "cancel", "text": "not needed"})
+            second = client.watch("second", None)
+            assert second.outcome == "cancelled" and "not needed" in str(second.reason)
+            client.data("ctl", {"task": "first", "do": "cancel"})
+            assert client.watch("first", None).outcome == "cancelled"
+            assert endpoint.wait_for_abandoned(1, 5)
+            with pytest.raises(RequestRefused) as refused:
+                client.data("ctl", {"task": "third", "do": "cancel"})
+            assert refused.value.code == "unknown_task"
+        release.set()
+
+
+def test_the_newest_answer_is_kept_as_plain_text(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    with ScriptedEndpoint(script(call("look", name="tank"), finish("It is 71.5 percent full."))) as endpoint:
+        house = make_house(mosquitto, extra=endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            task_id, _ = client.submit({"goal": "How full is it?"})
+            client.watch(task_id, None)
+        with house.client() as later:
+            message = later.hear(later.topics.last("me"), 10)
+            assert message is not None and message.retained
+            assert message.payload.decode() == "It is 71.5 percent full."
+
+
+def test_an_endpoint_that_is_down_fails_the_task_by_name_and_is_a_fault_in_the_status(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    with ScriptedEndpoint(script(finish("x"))) as endpoint:
+        extra = endpoint_table(endpoint.url, task_s=2.0)
+    house = make_house(mosquitto, extra=extra).start()
+    with house.client() as client:
+        wait_online(client)
+        task_id, _ = client.submit({"goal": "Look."})
+        state = client.watch(task_id, None)
+        assert state.outcome in ("failed", "exceeded")
+        assert "connect" in json.dumps(state.reason) or state.limit == "seconds"
+        health = client.data("query", {}, "status")
+        assert isinstance(health, dict) and "connect" in json.dumps(health["status"]["faults"])

@@ -1,0 +1,137 @@
+"""The house: floors, owners and purity, read from the source of every file (imports inside functions too)."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "rea_edge"
+
+# Floor by module (the first part below rea_edge). Inside one floor the order of the tuple is the order of imports.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("errors", "records", "wire"),
+    ("topics", "budget", "canonical", "schema", "condition"),
+    ("decision", "opening", "context", "gate", "outcome"),
+    ("loop",),
+    (
+        "cancel",
+        "clock",
+        "memory",
+        "systemd",
+        "config",
+        "store",
+        "endpoint",
+        "probe",
+        "mqtt",
+        "toolhost",
+        "model_server",
+    ),
+    ("intake", "journal", "report", "mailbox", "toolbox", "runner", "dial"),
+    ("daemon", "client", "screen", "decide"),
+    ("demo", "cli"),
+    ("__main__",),
+)
+ASIDE = {"emulated": 2, "tool": 1, "__init__": 0}  # may import only from floors below this number
+PURE = {name for floor in FLOORS[1:4] for name in floor} | {"errors", "records", "wire"}
+IMPURE = {
+    "asyncio", "ctypes", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets", "select",
+    "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",
+    "httpx", "httpcore", "paho",
+}  # fmt: skip
+OWNERS = {
+    "sqlite3": {"store"},
+    "httpx": {"endpoint"},
+    "httpcore": {"endpoint"},
+    "paho": {"mqtt"},
+    "tomllib": {"config", "toolhost"},
+    "asyncio": set(),
+    "multiprocessing": set(),
+}
+PLACE = {name: (number, place) for number, floor in enumerate(FLOORS) for place, name in enumerate(floor)}
+
+
+def sources() -> list[Path]:
+    return sorted(file for file in PACKAGE.rglob("*.py") if "_data" not in file.parts)
+
+
+def module_of(file: Path) -> str:
+    head = file.relative_to(PACKAGE).parts[0]
+    return head.removesuffix(".py")
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """Full names of what a file imports, at any depth of its code; `from a import b` gives `a.b`."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def ours(file: Path) -> Iterator[str]:
+    for name in imports_of(file):
+        parts = name.split(".")
+        if parts[0] == "rea_edge" and len(parts) > 1 and parts[1] != "__version__":
+            yield parts[1]
+
+
+@pytest.mark.parametrize("file", sources(), ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_a_file_imports_only_from_below(file: Path) -> None:
+    module = module_of(file)
+    if module in ASIDE:
+        wrong = [name for name in ours(file) if name != module and PLACE[name][0] >= ASIDE[module]]
+        assert not wrong, f"{file} imports {wrong}"
+        return
+    assert module in PLACE, f"{file} has no floor: give it one in FLOORS"
+    number, place = PLACE[module]
+    for name in ours(file):
+        if name == module or (name in ASIDE and number >= ASIDE[name]):
+            continue
+        below, order = PLACE[name]
+        assert (below, order) < (number, place), f"{file} imports {name}, which is not below it"
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in sources() if module_of(file) in PURE], ids=lambda file: str(file.relative_to(PACKAGE))
+)
+def test_a_pure_file_touches_nothing_outside(file: Path) -> None:
+    wrong = {name.split(".")[0] for name in imports_of(file)} & IMPURE
+    assert not wrong, f"{file} imports {sorted(wrong)}"
+    calls = {
+        node.func.id
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not calls & {"open", "eval", "exec", "input", "print", "__import__"}
+
+
+@pytest.mark.parametrize("file", sources(), ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_an_outside_thing_has_one_owner(file: Path) -> None:
+    for name in imports_of(file):
+        owners = OWNERS.get(name.split(".")[0])
+        assert owners is None or module_of(file) in owners, (
+            f"{file} imports {name}; its owner is {sorted(owners or ())}"
+        )
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "tools").glob("*.py")), ids=lambda file: file.name)
+def test_a_tool_file_imports_only_what_tool_authors_get(file: Path) -> None:
+    assert set(ours(file)) <= {"tool"}
+
+
+@pytest.mark.parametrize("file", sources(), ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_importing_a_file_only_defines(file: Path) -> None:
+    allowed = (
+        ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.If, ast.Try,
+    )  # fmt: skip
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        assert docstring or isinstance(node, allowed), f"{file}:{node.lineno} does something when imported"
+
+
+@pytest.mark.parametrize("file", sources(), ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_a_file_has_one_subject(file: Path) -> None:
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 400, "find the second noun"
