@@ -17,13 +17,16 @@ def main() -> int:
 
 
 def _run_daemon(file: str | None) -> int:
-    # Read by hand: a daemon that lives for months should not hold an argument parser.
+    # Read by hand: a daemon that lives for months should not hold an argument parser. And what is loaded at the start
+    # stays: collecting while it loads finds nothing, and later collections need not look at it.
+    import gc
     import os
     from pathlib import Path
 
     from rea_edge.config import DEFAULT_FILE, load
     from rea_edge.errors import ConfigInvalid
 
+    gc.disable()
     try:
         settings = load(Path(file) if file else DEFAULT_FILE, os.environ)
     except ConfigInvalid as exc:
@@ -31,6 +34,8 @@ def _run_daemon(file: str | None) -> int:
         return 78
     from rea_edge.daemon.main import run
 
+    gc.freeze()
+    gc.enable()
     return run(settings)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from rea_edge.budget import LEAST_ANSWER, tokens_of
-from rea_edge.records import Args, Asked, Calls, Decision, Fault, Malformed, Ok, Protocol, Result, Run, Told
+from rea_edge.records import Args, Asked, Calls, Decision, Fault, Malformed, Ok, Result, Run, Told
 
 OBSERVATION_CHARS = 2048
 _TRIM_TO = 0.6  # of the room: trimming rarely, and then well, keeps the prefix stable in between
@@ -166,16 +166,3 @@ def _shorter(value: object, most: int, depth: int) -> object:
             return pairs | ({"...": f"{len(value) - most} more keys"} if len(value) > most else {})
         case _:
             return value
-
-
-def describes(protocol: Protocol) -> str:
-    """The form that a malformed answer is told to take."""
-    match protocol:
-        case "native":
-            return "Call one of the tools, or answer in plain words."
-        case "json":
-            return "Answer with exactly one JSON decision object."
-        case "react":
-            return "Answer with Thought, Action and Action Input, or with Final Answer."
-        case "command":
-            return "Answer with exactly one command line."

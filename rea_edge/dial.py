@@ -1,6 +1,6 @@
 """From a `[broker]` table to the settings of a link: of a node, or of a person at a command line."""
 
-import secrets
+import os
 
 from rea_edge.config import Broker
 from rea_edge.mqtt import LinkSettings
@@ -31,4 +31,4 @@ def node_client_id(broker: Broker, node: str) -> str:
 
 def person_client_id(who: str) -> str:
     """A client id nobody else has: two commands of one person must not take each other's connection over."""
-    return f"{who}-{secrets.token_hex(6)}"
+    return f"{who}-{os.urandom(6).hex()}"

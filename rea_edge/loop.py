@@ -14,8 +14,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, condition, context, outcome
-from rea_edge.decision import command
+from rea_edge import budget, condition, context, outcome, telling
 from rea_edge.errors import Code
 from rea_edge.records import (
     Act,
@@ -210,11 +209,10 @@ def _answered(run: Run, event: Answered) -> Run:
 
 
 def _malformed(run: Run, decision: Malformed) -> Run:
-    assert run.begun is not None
     if run.malformed >= MALFORMED_IN_A_ROW:
         reason = f"no readable decision {MALFORMED_IN_A_ROW} times in a row; the last: {decision.message}"
         return _close(run, outcome.gave_up(run, reason))
-    return _tell(run, Told(text=f"{decision.message} {context.describes(run.begun.protocol)}"))
+    return _tell(run, Told(text=decision.message))
 
 
 def _open(run: Run, calls: tuple[Call, ...]) -> Run:
@@ -304,12 +302,12 @@ def _returned_to_line(run: Run, head: OpenCall, event: Returned) -> Run:
         return _go_on(_tell(_with(run, guard=None), Told(n=head.n, tool=head.call.name, text=said)))
     value: object = msgspec.json.decode(event.result.data)
     if run.guard is None:
-        return _said(_with(run, because=""), head, run.because + command.answer_from(head.call, value))
+        return _said(_with(run, because=""), head, run.because + telling.answer_from(head.call, value))
     guard, run = run.guard, _with(run, guard=None)
     verdict = condition.holds(value, guard.path, guard.op, guard.value)
     if verdict is True:
-        return _open(_with(run, because=command.answer_from_guard(guard, value, acted="")), (guard.then,))
-    sentence = command.answer_from_guard(guard, value, acted=None)
+        return _open(_with(run, because=telling.answer_from_guard(guard, value, acted="")), (guard.then,))
+    sentence = telling.answer_from_guard(guard, value, acted=None)
     if verdict is False:
         return _said(run, head, sentence)
     if _one_line(run):

@@ -5,7 +5,7 @@ transport and no policy of its own: what the node allows comes from the `Desk`, 
 """
 
 import logging
-import secrets
+import os
 from collections.abc import Callable
 from typing import Literal, Protocol
 
@@ -152,7 +152,7 @@ class Mailbox:
 
     def _take_task(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         request = intake.as_request(letter.keys, TaskRequest)
-        task_id = request.id or f"n-{secrets.token_hex(6)}"
+        task_id = request.id or f"n-{os.urandom(6).hex()}"
         body = letter.body_hash
 
         def job() -> Job:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from rea_edge import budget, schema
+from rea_edge import budget
 from rea_edge.config import Settings
 from rea_edge.daemon.queue import Waiting
 from rea_edge.daemon.view import View
@@ -64,6 +64,9 @@ class NodeDesk:
         )
 
     def job_of_call(self, who: str, tool: str, request: CallRequest) -> Job:
+        # Compiled at the first call: a node that only waits has not paid for it.
+        from rea_edge import schema
+
         found = self._tools().get(tool)
         if found is None:
             known = ", ".join(sorted(self._tools())[:40]) or "none"

@@ -5,18 +5,20 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from rea_edge import gate, opening
+from rea_edge import gate
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
-from rea_edge.endpoint import Endpoint
 from rea_edge.errors import EndpointFailed
 from rea_edge.gate import Policy
-from rea_edge.probe import Profile, probe
 from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Protocol, Result
 from rea_edge.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from rea_edge.endpoint import Endpoint
+    from rea_edge.probe import Profile
 
 T = TypeVar("T")
 COMMAND_TOKENS = 96  # of an answer in protocol command: a guard with two calls has about forty
@@ -27,12 +29,16 @@ _PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
 
 
 class NodeEffects:
-    """The effects of every lane of one node. Thread-safe: settings do not change, the rest guards itself."""
+    """The effects of every lane of one node. Thread-safe: settings do not change, the rest guards itself.
+
+    What only a task needs (the client, openings, the probe) is imported at the first one.
+    """
 
     def __init__(self, settings: Settings, toolbox: Toolbox) -> None:
         self._settings = settings
         self.toolbox = toolbox
-        self._endpoints = {one.name: _client(one) for one in settings.endpoints}
+        self._making = threading.Lock()
+        self._endpoints: dict[str, Endpoint] = {}
         self._profiles: dict[str, Profile] = {}
         self.faults: dict[str, str] = {}  # by endpoint: the newest failure, until it answers again
 
@@ -43,6 +49,8 @@ class NodeEffects:
     def begin(self, job: Job, cancel: Cancel) -> Begun:
         if not self._settings.endpoints:
             raise EndpointFailed("no_endpoint", "this node has no endpoint: it is a tool node")
+        from rea_edge import opening
+
         kind = self._settings.task_type(job.type) or TaskType()
         one = self._settings.endpoints[0]
         wanted = kind.protocol or one.protocol
@@ -69,9 +77,7 @@ class NodeEffects:
         )
 
     def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
-        endpoint = self._endpoints.get(begun.endpoint)
-        if endpoint is None:
-            raise EndpointFailed("no_endpoint", f"endpoint {begun.endpoint!r} is not configured any more")
+        endpoint = self._endpoint(begun.endpoint)
         return self._retried(
             begun.endpoint, seconds, cancel, lambda left_s: endpoint.ask(body, seconds=left_s, cancel=cancel)
         )
@@ -92,15 +98,17 @@ class NodeEffects:
         finally:
             cancel.unsubscribe(ended.set)
 
-    def profile(self, name: str) -> Profile | None:
+    def profile(self, name: str) -> "Profile | None":
         """What has been found out about an endpoint, None while it was not asked."""
         return self._profiles.get(name)
 
-    def _profile(self, one: EndpointSettings, seconds: float, cancel: Cancel, *, need_native: bool) -> Profile:
+    def _profile(self, one: EndpointSettings, seconds: float, cancel: Cancel, *, need_native: bool) -> "Profile":
         """Probe an endpoint once; with protocol and context given in the settings no question is sent for it."""
+        from rea_edge.probe import probe
+
         known = self._profiles.get(one.name)
         if known is None:
-            endpoint = self._endpoints[one.name]
+            endpoint = self._endpoint(one.name)
             known = self._retried(
                 one.name,
                 seconds,
@@ -109,6 +117,16 @@ class NodeEffects:
             )
             self._profiles[one.name] = known
         return known
+
+    def _endpoint(self, name: str) -> "Endpoint":
+        """The client of an endpoint, made at the first use. Raises `EndpointFailed` if it is not configured (any more)."""
+        with self._making:
+            if name not in self._endpoints:
+                settings = next((one for one in self._settings.endpoints if one.name == name), None)
+                if settings is None:
+                    raise EndpointFailed("no_endpoint", f"endpoint {name!r} is not configured any more")
+                self._endpoints[name] = _client(settings)
+            return self._endpoints[name]
 
     def _retried(self, name: str, seconds: float, cancel: Cancel, ask: Callable[[float], T]) -> T:
         """Ask, and after what a rest may cure (down, loading, too many) ask again, with growing jittered rests."""
@@ -140,7 +158,7 @@ def _least(kind: TaskType, offers: tuple[object, ...]) -> int:
     return 1 if offers else 0
 
 
-def _chosen(profile: Profile) -> Protocol:
+def _chosen(profile: "Profile") -> Protocol:
     """What `auto` takes: native calls only where they really came back, else the JSON object."""
     return "native" if profile.native else "json"
 
@@ -150,7 +168,9 @@ def _prompt(name: str) -> str:
     return file.read_text(encoding="utf-8").strip()
 
 
-def _client(one: EndpointSettings) -> Endpoint:
+def _client(one: EndpointSettings) -> "Endpoint":
+    from rea_edge.endpoint import Endpoint
+
     return Endpoint(
         name=one.name,
         url=one.url,

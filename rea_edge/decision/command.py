@@ -1,6 +1,6 @@
-"""The command protocol: one short line read to a decision, a call written as a line, and the answer code gives.
+"""The command protocol: one short line read to a decision, and a call written as a line.
 
-Holds no grammar (see `grammar`), no comparison (see `condition`) and no I/O. A line is
+Holds no grammar (see `grammar`), no comparison (see `condition`), no answers (see `telling`) and no I/O. A line is
 
     line  = call | guard | "done" | "cannot"
     guard = "if " call " -> " path " " op " " value " then " call
@@ -16,27 +16,17 @@ from typing import NamedTuple, NoReturn
 import msgspec
 
 from rea_edge import schema
-from rea_edge.condition import PATH_LENGTH, Incomparable, Op, holds, is_path, lookup
+from rea_edge.condition import PATH_LENGTH, Op, is_path
 from rea_edge.errors import DecisionRejected
 from rea_edge.records import Args, Call, Calls, Decision, Finish, GiveUp, Guard, Offer, Tool
+from rea_edge.telling import NUMBER, WORD, is_scalar, written
 
 # Words of the language itself: a tool with such a name cannot be called by a line.
 RESERVED = frozenset({"if", "then", "done", "cannot"})
-ANSWER_LENGTH = 500
 
 _OPS: dict[str, Op] = {">": ">", ">=": ">=", "<": "<", "<=": "<=", "==": "==", "!=": "!="}
-_OVER: dict[Op, str] = {
-    ">": "over",
-    ">=": "at least",
-    "<": "under",
-    "<=": "at most",
-    "==": "equal to",
-    "!=": "other than",
-}
-_WORD = r"[A-Za-z0-9_.-]+"
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_ITEM = re.compile(rf"(?P<mark>->|[<>]=?|[=!]=)|(?:(?P<key>{_WORD}|{_STRING})=)?(?P<value>{_WORD}|{_STRING})")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE]-?[0-9]+)?")
+_ITEM = re.compile(rf"(?P<mark>->|[<>]=?|[=!]=)|(?:(?P<key>{WORD}|{_STRING})=)?(?P<value>{WORD}|{_STRING})")
 _TOOL_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER_LENGTH = 40  # a longer one is no number anybody means, and int() has a limit of its own
 
@@ -93,38 +83,6 @@ def bare_key(parameters: Args) -> str | None:
             shape = properties.get(key)
             return key if isinstance(shape, dict) and ("enum" in shape or shape.get("type") == "string") else None
     return None
-
-
-def written(value: object) -> str:
-    """Write a value as the language has it: a word where it can be one, else JSON; nested values as a JSON string."""
-    if isinstance(value, str):
-        plain = re.fullmatch(_WORD, value) and not _is_scalar(value)
-        return value if plain else msgspec.json.encode(value).decode()
-    encoded = msgspec.json.encode(value).decode()
-    return written(encoded) if isinstance(value, (list, dict)) else encoded.replace("e+", "e")
-
-
-def answer_from(call: Call, data: object) -> str:
-    """Say what a call gave, from its recorded result: "read_sensor boiler: value is 45, unit is C"."""
-    said = _said(data)
-    return _cut(f"{_label(call)}: {said}" if said else f"{_label(call)} was run")
-
-
-def answer_from_guard(guard: Guard, data: object, acted: str | None) -> str:
-    """Say how a guard ended, from its recorded reading.
-
-    `acted` is `answer_from` of the call that then ran; None if it did not run: the comparison was false, or there was
-    nothing to compare. "boiler.value is 45, not over 60: set_fan was not run".
-    """
-    place = f"{_subject(guard.read)}.{guard.path}"
-    compared = f"{_OVER[guard.op]} {_plain(guard.value)}"
-    if acted is not None:
-        return _cut(f"{place} is {_plain(lookup(data, guard.path))}, {compared}: {acted}")
-    match holds(data, guard.path, guard.op, guard.value):
-        case Incomparable(why=why):
-            return _cut(f"{_subject(guard.read)}: {why}: {guard.then.name} was not run")
-        case _:
-            return _cut(f"{place} is {_plain(lookup(data, guard.path))}, not {compared}: {guard.then.name} was not run")
 
 
 # --- reading
@@ -213,9 +171,9 @@ def _value(token: str, shape: object) -> object:
         text = _text(token)
         nested = "string" not in takes and ("array" in takes or "object" in takes)
         return _json(text) if nested else text
-    if _is_scalar(token) and "string" not in takes:
+    if is_scalar(token) and "string" not in takes:
         return _json(token)
-    if _NUMBER.fullmatch(token) and ("number" in takes or "integer" in takes):
+    if NUMBER.fullmatch(token) and ("number" in takes or "integer" in takes):
         return _json(token)
     return token
 
@@ -236,12 +194,8 @@ def _types(shape: object) -> frozenset[str]:
 def _guard_value(token: str) -> int | float | str:
     if token.startswith('"'):
         return _text(token)
-    number = _json(token) if _NUMBER.fullmatch(token) else token
+    number = _json(token) if NUMBER.fullmatch(token) else token
     return number if isinstance(number, int | float | str) else token
-
-
-def _is_scalar(word: str) -> bool:
-    return word in ("true", "false", "null") or bool(_NUMBER.fullmatch(word))
 
 
 def _text(token: str) -> str:
@@ -256,50 +210,10 @@ def _text(token: str) -> str:
 
 def _json(text: str) -> object:
     """Decode a JSON value, or give the text back where it is none: the schema then says what is wrong."""
-    if _NUMBER.fullmatch(text) and len(text) > _NUMBER_LENGTH:
+    if NUMBER.fullmatch(text) and len(text) > _NUMBER_LENGTH:
         return text
     try:
         value: object = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return text
     return value
-
-
-# --- telling
-
-
-def _label(call: Call) -> str:
-    return " ".join([call.name, *(_argument(key, value, len(call.args)) for key, value in call.args.items())])
-
-
-def _argument(key: str, value: object, count: int) -> str:
-    return written(value) if count == 1 and isinstance(value, str) else f"{key}={written(value)}"
-
-
-def _subject(call: Call) -> str:
-    """What a reading is about: its one text argument (boiler), else the call."""
-    match list(call.args.values()):
-        case [str(value)]:
-            return value
-    return _label(call)
-
-
-def _said(data: object) -> str:
-    match data:
-        case None:
-            return ""
-        case dict():
-            return ", ".join(f"{key} is {_plain(value)}" for key, value in data.items())
-    return _plain(data)
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return msgspec.json.encode(value).decode()
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= ANSWER_LENGTH else text[: ANSWER_LENGTH - 3] + "..."

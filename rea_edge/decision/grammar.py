@@ -7,8 +7,9 @@ give the same text. Whatever the grammar allows is a line that `command.read_lin
 from collections.abc import Iterator, Sequence
 
 from rea_edge.condition import is_path
-from rea_edge.decision.command import RESERVED, bare_key, written
+from rea_edge.decision.command import RESERVED, bare_key
 from rea_edge.records import Args, Offer, Tool
+from rea_edge.telling import written
 
 # A bounded integer with at most this many values is listed value by value: a tiny model then cannot miss the range.
 LISTED_INTEGERS = 101

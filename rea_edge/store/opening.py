@@ -7,8 +7,9 @@ sentinel tells.
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rea_edge.errors import StoreBusy, StoreFull, StoreUnusable
 from rea_edge.store import checking
@@ -19,8 +20,7 @@ from rea_edge.store.rows import Column
 from rea_edge.store.seen import Seen, Witness
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """An open state. `lost`: why an earlier one is gone, until released. `was_clean`: the last stop was in order.
     `damaged`: so many messages could not be read, and were dropped."""
 

@@ -8,14 +8,14 @@ older. What it claims and the database does not have, was acknowledged and is lo
 import os
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 FILE = "state.seen"
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """In the state `epoch`, rows up to `newest` were in use, and the run `row` had `seq` events."""
 
     epoch: str

@@ -6,7 +6,8 @@ from its run; a `reply` goes only when no state is left. What goes is counted.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rea_edge.errors import StoreBroken, StoreUnusable
 from rea_edge.records import Outcome, State
@@ -21,14 +22,12 @@ _CHANGING = ("state", "outcome", "seq", "published", "ended_at")
 _SET = ", ".join(f"{name} = ?" for name in (*_CHANGING, "crc"))
 
 
-@dataclass(frozen=True)
-class OutboxCap:
+class OutboxCap(Struct, frozen=True):
     rows: int
     bytes: int
 
 
-@dataclass
-class Changes:
+class Changes(Struct):
     """What the store must know once the transaction is committed, and forget if it is not."""
 
     last_message: int

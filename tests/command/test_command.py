@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rea_edge.decision.command import answer_from, answer_from_guard, call_line, read_line
+from rea_edge.decision.command import call_line, read_line
 from rea_edge.errors import DecisionRejected
 from rea_edge.records import Call, Calls, Decision, Finish, GiveUp, Guard
+from rea_edge.telling import answer_from, answer_from_guard
 from tests.command.tools import OFFERS
 
 
