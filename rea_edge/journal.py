@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from rea_edge import loop
-from rea_edge.records import Asked, Ended, Event, Job, Resumed, Run, State
+from rea_edge.records import Ended, Event, Job, Resumed, Run, State
 from rea_edge.store import Reading, RunRow, Store, Transaction
 
 _EVENT = msgspec.json.Decoder(Event)
@@ -100,7 +100,8 @@ class Held:
         news: list[tuple[Run, Event]] = []
         with self._store.transaction() as tx:
             run = self._base
-            added = [decode_event(body) for body in tx.events(self.row.row, after=run.seq)]
+            fresh = tx.event_count(self.row.row) > run.seq
+            added = [decode_event(body) for body in tx.events(self.row.row, after=run.seq)] if fresh else []
             for event in [*added, *wanted]:
                 run = loop.apply(run, event)
                 news.append((run, event))
@@ -109,13 +110,14 @@ class Held:
             state: State = "ended" if run.phase == "ended" else "running"
             if state != self.row.state:
                 self.row = tx.set_state(self.row.row, state, run.ended.outcome if run.ended else None, self._clock())
-            if any(is_news(event) for event in wanted):
+            if any(is_kept(event) for event in wanted):
                 self._publish(tx, self.row, run)
         self.run = self._base = run
         self._noted = []
         return news
 
 
-def is_news(event: Event) -> bool:
-    """A run's state is published where a question goes out and at its end: twice a step would wear the flash."""
-    return isinstance(event, Asked | Ended | Resumed)
+def is_kept(event: Event) -> bool:
+    """Whether the state after this event goes through the outbox. How a run gets on in between is told from memory:
+    the newest is enough, and a row for every step would wear the flash."""
+    return isinstance(event, Ended | Resumed)

@@ -49,7 +49,7 @@ def opening(
             turns = [("system", "\n".join([prompt, _declared(tools), *_listed(pairs)]))]
         case "command":
             turns = [("system", f"{prompt} {_commands(tools, commands)}")]
-            for say, answer in [*pairs, *nearest(goal, _pairs(protocol, tools))]:
+            for say, answer in [*pairs, *nearest(goal, tuple(_pairs(protocol, tools)))]:
                 turns += [("user", say), ("assistant", answer)]
         case _:
             assert_never(protocol)
@@ -127,12 +127,14 @@ def _rank(answer: str) -> int:
     return 0 if answer == "cannot" else 2 if answer.startswith("if ") else 1
 
 
-def _pairs(protocol: Protocol, tools: Sequence[Tool]) -> list[tuple[str, str]]:
+def _pairs(protocol: Protocol, tools: Sequence[Tool]) -> Iterator[tuple[str, str]]:
     """Every example that can be written in this protocol, in turns over the tools."""
     if protocol == "native":
-        return []
-    written = [(example.say, _answer(protocol, tool, example, tools)) for tool, example in _in_turns(tools)]
-    return [(say, answer) for say, answer in written if answer is not None]
+        return
+    for tool, example in _in_turns(tools):
+        answer = _answer(protocol, tool, example, tools)
+        if answer is not None:
+            yield example.say, answer
 
 
 def _in_turns(tools: Sequence[Tool]) -> Iterator[tuple[Tool, Example]]:

@@ -1,6 +1,6 @@
 """What people are told about a run: state, reply, newest answer (kept in the outbox) and live events (not kept).
 
-Everything is made from the journal. Holds no transport: rows go into the outbox of the same transaction, live
+Everything is made from the journal. Holds no connection: rows go into the outbox of the same transaction, live
 events to `tell`.
 """
 
@@ -12,6 +12,7 @@ import msgspec
 
 from rea_edge.errors import Code
 from rea_edge.journal import decode_event
+from rea_edge.mqtt import Outgoing
 from rea_edge.records import (
     Answered,
     Asked,
@@ -20,7 +21,6 @@ from rea_edge.records import (
     Ended,
     Event,
     Fault,
-    Frozen,
     Guard,
     Intended,
     Malformed,
@@ -38,13 +38,6 @@ from rea_edge.wire import PUBLISH_MAX, ErrorBody, EventKind, Reply, TaskEvent, T
 
 TEXT_MAX = 4096  # characters of an answer or thought on the wire; the journal has the whole
 _ROOM = 1024  # bytes left for the envelope when a body is cut to `PUBLISH_MAX`
-
-
-class Live(Frozen, frozen=True, kw_only=True):
-    """A message that is published now or never (QoS 0)."""
-
-    topic: str
-    payload: bytes
 
 
 class Report:
@@ -68,11 +61,15 @@ class Report:
             if run.phase == "ended":
                 self._put_reply(tx, row, run, self.reply_of_call(tx, row, run))
             return
-        state = self.state_of(row, run)
-        tx.put("state", self._topics.state(row.who, row.id), _fitted(state), retain=True)
+        tx.put("state", self._topics.state(row.who, row.id), _fitted(self.state_of(row, run)), retain=True)
         if run.phase == "ended" and run.ended is not None:
             said = run.ended.answer or run.ended.reason or run.ended.outcome
             tx.put("state", self._topics.last(row.who), said[:TEXT_MAX].encode(), retain=True)
+
+    def state_message(self, row: RunRow, run: Run) -> Outgoing:
+        """The state of a running task, to be told from memory."""
+        topic = self._topics.state(row.who, row.id)
+        return Outgoing(topic=topic, payload=_fitted(self.state_of(row, run)), qos=1, retain=True)
 
     def state_of(self, row: RunRow, run: Run) -> TaskState:
         ended = run.ended if run.phase == "ended" else None
@@ -116,12 +113,12 @@ class Report:
         error = ErrorBody(code=code, message=_cut(message), retryable=retryable)
         return Reply(for_=kind, id=request_id, error=error, at=self.at())
 
-    def live(self, row: RunRow, run: Run, event: Event) -> list[Live]:
+    def live(self, row: RunRow, run: Run, event: Event) -> list[Outgoing]:
         """An event as it is shown while its task runs; `run` is the run right after it. Empty if of no interest."""
         if row.kind == "call":
             return []
         topic = self._topics.event(row.who, row.id)
-        return [Live(topic=topic, payload=self._shown(said)) for said in words(run, event)]
+        return [Outgoing(topic=topic, payload=self._shown(said), qos=0) for said in words(run, event)]
 
     def _shown(self, said: TaskEvent) -> bytes:
         said = msgspec.structs.replace(said, at=self.at())
@@ -192,16 +189,19 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
 
 
 def _answer_words(run: Run, event: Answered, said: Callable[..., TaskEvent]) -> list[TaskEvent]:
-    tokens = {"in": event.prompt_tokens, "out": event.completion_tokens}
+    """An answer as thought (where there is one), guard and calls; the first of them carries its cost."""
+    told: list[TaskEvent] = []
     if isinstance(event.decision, Malformed):
-        head = said("check", event.decision.message, seconds=event.seconds)
+        told.append(said("check", event.decision.message))
     else:
-        head = said("thought", getattr(event.decision, "thought", ""), seconds=event.seconds)
-    note = []
+        thought = getattr(event.decision, "thought", "")
+        told += [said("thought", thought)] if thought or not run.open else []
     if isinstance(event.decision, Guard):
         guard = event.decision
-        note = [said("note", f"{guard.then.name} runs only if {guard.path} {guard.op} {guard.value}")]
-    return [msgspec.structs.replace(head, tokens=tokens), *note, *_opened(run, said)]
+        told.append(said("note", f"{guard.then.name} runs only if {guard.path} {guard.op} {guard.value}"))
+    first, *rest = [*told, *_opened(run, said)]
+    cost = {"in": event.prompt_tokens, "out": event.completion_tokens}
+    return [msgspec.structs.replace(first, tokens=cost, ms=int(event.seconds * 1000)), *rest]
 
 
 def _opened(run: Run, said: Callable[..., TaskEvent]) -> list[TaskEvent]:

@@ -59,14 +59,14 @@ def event_lines(screen: Screen, event: TaskEvent) -> Iterable[str]:
                 cost, "dim"
             )
         case "call":
-            yield screen.label("Action", f"{event.tool}")
+            yield screen.label("Action", f"{event.tool}") + screen.paint(cost, "dim")
             yield screen.label("Args", _short(_json(event.args)))
         case "result":
-            yield screen.label("Observation", _short(event.text), "green") + cost
+            yield screen.label("Observation", _short(event.text), "green") + screen.paint(cost, "dim")
         case "check":
-            yield screen.label("Not accepted", _short(event.text), "yellow") + cost
+            yield screen.label("Not accepted", _short(event.text), "yellow") + screen.paint(cost, "dim")
         case "note":
-            yield screen.label("Note", _short(event.text), "yellow")
+            yield screen.label("Note", _short(event.text), "yellow") + screen.paint(cost, "dim")
         case "end":
             yield screen.label("End", _short(event.text), "bold")
 

@@ -14,13 +14,14 @@ from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.queue import Kind, Waiting
+from rea_edge.daemon.running import RunningStates
 from rea_edge.daemon.view import StateWord, View
 from rea_edge.dial import link_settings, node_client_id
 from rea_edge.errors import StoreBroken, StoreFull
-from rea_edge.journal import Journal, is_news
+from rea_edge.journal import Journal
 from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming, Link, Outgoing, Session, Will
-from rea_edge.records import Event, Run
+from rea_edge.records import Asked, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.runner import Runner
 from rea_edge.store import RunRow, Store
@@ -62,6 +63,7 @@ class Node:
         self._tool_faults = loaded.faults
         self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools))
         self._waiting = Waiting()
+        self._progress_of = RunningStates()
         self._old = self._rows_to_take_up()
         self._session = int(store.meta_get("session") or 0)
         self._down_since_s: float | None = self._up_since_s
@@ -229,8 +231,12 @@ class Node:
 
     def _live(self, row: RunRow, run: Run, event: Event) -> None:
         for live in self._report.live(row, run, event):
-            self._link.tell(Outgoing(topic=live.topic, payload=live.payload, qos=0))
-        if is_news(event):
+            self._link.tell(live)
+        if isinstance(event, Asked):
+            self._progress_of.note(row, run)
+        elif isinstance(event, Ended):
+            self._progress_of.forget(row)
+        if isinstance(event, Asked | Ended | Resumed):
             self._link.wake()
 
     # --- link callbacks (its thread)
@@ -243,6 +249,10 @@ class Node:
             return False
 
     def _pull(self, limit: int) -> Sequence[Outgoing]:
+        # Rows first: a run's acceptance is among them, and how it gets on must not overtake that.
+        return [*self._pull_rows(limit), *self._progress_of.take(self._report)]
+
+    def _pull_rows(self, limit: int) -> list[Outgoing]:
         rows = self._store.pull(limit)
         return [
             Outgoing(
@@ -276,6 +286,7 @@ class Node:
     def _on_up(self, session: Session) -> Sequence[Outgoing]:
         log.info("event=up protocol=%s session=%d present=%s", session.protocol, self._session, session.present)
         self._told_status = None
+        self._progress_of.again()
         return [
             Outgoing(topic=self._topics.all("status"), payload=self._status(self.state), retain=True),
             Outgoing(topic=self._topics.all("card"), payload=self._view.card(), retain=True),

@@ -102,6 +102,8 @@ def connect_properties(settings: LinkSettings) -> Properties:
 
 
 def publish_properties(out: Outgoing) -> Properties | None:
+    if out.expires_in_s is None and out.response_topic is None and out.correlation is None:
+        return None  # most have none, and paho's are dear
     properties = _properties(PacketTypes.PUBLISH)
     if out.expires_in_s is not None:
         properties.MessageExpiryInterval = max(0, min(out.expires_in_s, OPTION_MOST))

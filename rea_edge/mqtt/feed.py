@@ -22,6 +22,7 @@ class Feed:
         self._published = published
         self._births: list[Outgoing] = []
         self._lock = threading.Lock()
+        self._more = True
         self.told = Waiting()
         self.pull_due = True
 
@@ -43,7 +44,7 @@ class Feed:
             self.told.drop_qos0()
 
     def acknowledged(self, out: Outgoing, reason: int | None) -> None:
-        self.pull_due = True
+        self.pull_due = self.pull_due or self._more
         self._published(out, reason)
 
     @property
@@ -75,12 +76,16 @@ class Feed:
     def _send_rows(self, connection: Connection) -> None:
         if not self.more_for(connection):
             return
-        self.pull_due = False
         flying = {out.row for out in connection.in_flight if out.row is not None}
-        for out in self._pull(WINDOW):
+        rows = self._pull(WINDOW)
+        # A page that was not full is all there is: nothing more to look for until something new is said.
+        self._more = len(rows) >= WINDOW
+        self.pull_due = False
+        for out in rows:
             if out.row in flying:
                 continue
-            self.pull_due = True  # there may be more behind these
             if not connection.ready_for(out.qos):
+                self._more = self.pull_due = True
                 return
             connection.send(out)
+            self.pull_due = self._more

@@ -77,6 +77,11 @@ class Transaction(Reading):
                 db.change("INSERT INTO event VALUES (?, ?, ?, ?, ?)", *event, crc_of("event", event))
             self._rewrite(db, {**columns, "seq": first_seq + len(bodies)})
 
+    def event_count(self, row: int) -> int:
+        """As in `Reading`, without reading what was asked: a writer looks at it in every commit."""
+        with self._held() as db:
+            return _whole(self._columns(db, row)["seq"])
+
     def set_state(self, row: int, state: State, outcome: Outcome | None = None, at: float | None = None) -> RunRow:
         """Where a run stands. `at` is kept as its end if it has ended."""
         with self._held() as db:
