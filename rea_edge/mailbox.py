@@ -221,15 +221,20 @@ class Mailbox:
         if row is None:
             raise RequestRefused("unknown_task", f"{who} has no task {request.task} here")
         with self._store.transaction() as tx:
-            self._cancel(tx, row, request, who)
-        self._desk.cancelled(row)
+            news = self._cancel(tx, row, request, who)
+        if news:
+            self._desk.cancelled(row)
         self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data={"task": row.id}, at=self._report.at()))
 
-    def _cancel(self, tx: Transaction, row: RunRow, request: CtlRequest, who: str) -> None:
+    def _cancel(self, tx: Transaction, row: RunRow, request: CtlRequest, who: str) -> bool:
+        """Write the cancel down. False if the task was cancelled before: a control that is sent again is answered again."""
         fresh = tx.run(row.row)
+        if fresh is not None and fresh.outcome == "cancelled":
+            return False
         if fresh is None or fresh.state == "ended":
             raise RequestRefused("unknown_task", f"{request.task} has ended already")
         self._journal.add(tx, fresh, CancelAsked(by=who, text=request.text[:500]))
+        return True
 
     # --- replies
 

@@ -143,6 +143,7 @@ class Node:
             tools_hash=lambda: self._effects.toolbox.tools_hash,
             boot=_boot_id(),
             session=lambda: self._session,
+            state=lambda: self.state,
             faults=self.faults,
             health=self._figures,
         )
@@ -213,8 +214,10 @@ class Node:
         return self._old.pop(row.row, None)
 
     def _expired(self, row: RunRow) -> bool:
-        now = self._clock.now()
-        return now is not None and row.at is not None and now - row.at > self._settings.queue.longest_s
+        now, longest_s = self._clock.now(), self._settings.queue.longest_s
+        if now is not None and row.at is not None:
+            return now - row.at > longest_s
+        return self._waiting.waited_s(row.row) > longest_s  # without a clock only this process's own time is known
 
     def _end_waiting(self, row: RunRow) -> None:
         """End a cancelled run that waits in the queue, here in the thread that took the cancel."""

@@ -1,6 +1,7 @@
 """Which run is next and who holds it: in memory, made again from the store at each start. Knows no run's content."""
 
 import threading
+import time
 from typing import Literal
 
 from rea_edge.cancel import Cancel
@@ -16,6 +17,7 @@ class Waiting:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._waiting: dict[Kind, dict[int, RunRow]] = {"task": {}, "call": {}}
+        self._since_s: dict[int, float] = {}
         self._held: dict[int, Cancel] = {}
         self._closed = False
 
@@ -23,6 +25,7 @@ class Waiting:
         with self._changed:
             if row.row not in self._held:
                 self._waiting[row.kind][row.row] = row
+                self._since_s.setdefault(row.row, time.monotonic())
                 self._changed.notify_all()
 
     def take(self, kind: Kind) -> tuple[RunRow, Cancel] | None:
@@ -45,6 +48,13 @@ class Waiting:
         """The lane has let go of a run."""
         with self._changed:
             self._held.pop(row, None)
+            self._since_s.pop(row, None)
+
+    def waited_s(self, row: int) -> float:
+        """How long ago a run that waits or is held was put here (not: accepted, which may have been before a restart)."""
+        with self._changed:
+            since_s = self._since_s.get(row)
+        return 0.0 if since_s is None else time.monotonic() - since_s
 
     def cancel(self, row: int) -> bool:
         """End the effect under way of a held run; False if no lane holds it."""

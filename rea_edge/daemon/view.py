@@ -31,6 +31,7 @@ class View:
         tools_hash: Callable[[], str],
         boot: str,
         session: Callable[[], int],
+        state: Callable[[], StateWord],
         faults: Callable[[], list[str]],
         health: Callable[[], dict[str, object]],
     ) -> None:
@@ -41,6 +42,7 @@ class View:
         self._tools_hash = tools_hash
         self._boot = boot
         self._session = session
+        self._state = state
         self._faults = faults
         self._health = health
         self._config_hash = config_hash(settings)
@@ -94,7 +96,7 @@ class View:
             raise RequestRefused("policy_denied", "only an operator may see another sender's tasks")
         match what:
             case "status":
-                return {"status": self.status("online"), "health": self._health()}, None
+                return {"status": self.status(self._state()), "health": self._health()}, None
             case "metrics":
                 return self._health(), None
             case "config":

@@ -97,6 +97,7 @@ def test_a_cancel_ends_a_task_that_waits_and_one_that_runs(broker: AnyBroker, ma
             client.data("ctl", {"task": "first", "do": "cancel"})
             assert client.watch("first", None).outcome == "cancelled"
             assert endpoint.wait_for_abandoned(1, 5)
+            assert client.data("ctl", {"task": "first", "do": "cancel"}) == {"task": "first"}, "the same answer again"
             with pytest.raises(RequestRefused) as refused:
                 client.data("ctl", {"task": "third", "do": "cancel"})
             assert refused.value.code == "unknown_task"
@@ -130,3 +131,36 @@ def test_an_endpoint_that_is_down_fails_the_task_by_name_and_is_a_fault_in_the_s
         assert "connect" in json.dumps(state.reason) or state.limit == "seconds"
         health = client.data("query", {}, "status")
         assert isinstance(health, dict) and "connect" in json.dumps(health["status"]["faults"])
+
+
+def test_a_task_that_waits_too_long_for_its_start_expires_and_nothing_of_it_runs(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    release = threading.Event()
+    with ScriptedEndpoint(lambda request: Held(finish("Done it."), release)) as endpoint:
+        house = make_house(mosquitto, extra=endpoint_table(endpoint.url, queue_s=1.0)).start()
+        with house.client() as client:
+            wait_online(client)
+            client.submit({"id": "first", "goal": "Look."})
+            wait_for_questions(endpoint, 1)
+            client.submit({"id": "late", "goal": "Ring."})
+            threading.Timer(1.5, release.set).start()
+            state = client.watch("late", None)
+        assert (state.outcome, state.error) == ("expired", "expired")
+        assert state.usage.steps == 0
+
+
+def test_more_tasks_than_may_wait_are_refused_as_busy(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    release = threading.Event()
+    with ScriptedEndpoint(lambda request: Held(finish("Done it."), release)) as endpoint:
+        house = make_house(mosquitto, extra=endpoint_table(endpoint.url, queue=2)).start()
+        with house.client() as client:
+            wait_online(client)
+            client.submit({"id": "runs", "goal": "Look."})
+            wait_for_questions(endpoint, 1)
+            for number in range(2):
+                client.submit({"id": f"w{number}", "goal": "Look."})
+            with pytest.raises(RequestRefused) as refused:
+                client.submit({"id": "w2", "goal": "Look."})
+            assert refused.value.code == "busy" and refused.value.retryable
+            release.set()
