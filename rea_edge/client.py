@@ -6,6 +6,7 @@ words for people.
 
 import queue
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
@@ -44,6 +45,7 @@ class Client:
         self._inbox = queue.Queue[Incoming](INBOX)
         self._early: list[Incoming] = []  # of the task just submitted, for `follow`
         self._status: Incoming | None = None
+        self._have_status = threading.Event()
         self._refused = ""
         self._link = Link(
             link_settings(settings.broker, person_client_id(settings.who), session_expiry_s=0),
@@ -159,9 +161,9 @@ class Client:
 
     def status(self) -> NodeStatus:
         """The newest status of the node, as it is retained; raises `NodeSilent` where there is none."""
-        for _ in self._until(time.monotonic() + self._silent_s, lambda: None):
-            if self._status is not None:
-                break
+        end_s = time.monotonic() + self._silent_s
+        while self._status is None and (left_s := end_s - time.monotonic()) > 0:
+            self._have_status.wait(left_s)
         if self._status is None:
             raise NodeSilent(self._silence())
         return msgspec.json.decode(self._status.payload, type=NodeStatus)
@@ -193,6 +195,7 @@ class Client:
     def _accept(self, incoming: Incoming) -> bool:
         if incoming.topic == self.topics.all("status") and incoming.payload:
             self._status = incoming
+            self._have_status.set()
         try:
             self._inbox.put_nowait(incoming)
         except queue.Full:
