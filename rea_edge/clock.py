@@ -5,10 +5,10 @@ Boards without a battery start in the past. A time is trusted once the kernel sa
 """
 
 import ctypes
+import os
 import time
 
-_STA_UNSYNC = 0x0040
-_TIME_ERROR = 5
+_TIME_ERROR = 5  # what adjtimex returns while STA_UNSYNC is set
 _LOOK_S = 10.0  # how long an answer of the kernel holds
 _MODES_AND_STATUS = 208 + 64  # bytes; struct timex is 208 on 64-bit Linux, the rest is slack
 
@@ -40,3 +40,12 @@ class Clock:
         ctypes.memset(self._buffer, 0, _MODES_AND_STATUS)  # modes 0: only read
         said: int = self._libc.adjtimex(self._buffer)
         return 0 <= said < _TIME_ERROR
+
+
+def boot_id() -> str:
+    """Names this boot of the machine: another one means that boot-time seconds began anew."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return f"pid-{os.getpid()}"

@@ -5,7 +5,8 @@ events to `tell`.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import assert_never
 
 import msgspec
@@ -36,8 +37,11 @@ from rea_edge.store import RunRow, Transaction
 from rea_edge.topics import Topics
 from rea_edge.wire import PUBLISH_MAX, ErrorBody, EventKind, Reply, TaskEvent, TaskState
 
-TEXT_MAX = 4096  # characters of an answer or thought on the wire; the journal has the whole
+TEXT_MAX = 6144  # bytes, as JSON, of one text in a state or live event
+LINE_MAX = PUBLISH_MAX - 2048  # bytes of one line of a listing: a reply always holds at least one
 _ROOM = 1024  # bytes left for the envelope when a body is cut to `PUBLISH_MAX`
+_JOURNAL = "query journal"
+STATE_FILE = "the state file: rea-edge show --state"
 
 
 class Report:
@@ -61,19 +65,21 @@ class Report:
             if run.phase == "ended":
                 self._put_reply(tx, row, run, self.reply_of_call(tx, row, run))
             return
-        tx.put("state", self._topics.state(row.who, row.id), _fitted(self.state_of(row, run)), retain=True)
+        state = msgspec.json.encode(self.state_of(row, run))
+        tx.put("state", self._topics.state(row.who, row.id), state, retain=True)
         if run.phase == "ended" and run.ended is not None:
             said = run.ended.answer or run.ended.reason or run.ended.outcome
-            tx.put("state", self._topics.last(row.who), said[:TEXT_MAX].encode(), retain=True)
+            tx.put("state", self._topics.last(row.who), cut(said, TEXT_MAX).encode(), retain=True)
 
     def state_message(self, row: RunRow, run: Run) -> Outgoing:
         """The state of a running task, to be told from memory."""
         topic = self._topics.state(row.who, row.id)
-        return Outgoing(topic=topic, payload=_fitted(self.state_of(row, run)), qos=1, retain=True)
+        return Outgoing(topic=topic, payload=msgspec.json.encode(self.state_of(row, run)), qos=1, retain=True)
 
     def state_of(self, row: RunRow, run: Run) -> TaskState:
+        """A task as it stands, cut so that it fits into one message or reply: `done_total` counts all its calls."""
         ended = run.ended if run.phase == "ended" else None
-        return TaskState(
+        state = TaskState(
             id=row.id,
             who=row.who,
             run=run.id,
@@ -83,8 +89,8 @@ class Report:
             seq=run.seq,
             step=run.used.steps,
             outcome=ended.outcome if ended else None,
-            answer=_cut(ended.answer) if ended else None,
-            reason=_cut(ended.reason) or None if ended else None,
+            answer=cut(ended.answer, TEXT_MAX) if ended else None,
+            reason=cut(ended.reason, TEXT_MAX) or None if ended else None,
             limit=ended.limit if ended else None,
             error=ended.error if ended else None,
             done=list(run.done),
@@ -95,6 +101,7 @@ class Report:
             at=self.at(),
             up_ms=self.up_ms(),
         )
+        return _without_oldest_calls(state)
 
     def reply_of_call(self, tx: Transaction, row: RunRow, run: Run) -> Reply:
         """The result of a direct call, read back from the journal, so that a repeated id gets the first result."""
@@ -104,28 +111,24 @@ class Report:
         if returned and isinstance(returned[-1].result, Ok):
             data: object = returned[-1].result.data
             if len(returned[-1].result.data) > PUBLISH_MAX - _ROOM:
-                data = {"cut": True, "bytes": len(returned[-1].result.data), "query": "journal"}
+                data = {"cut": True, "bytes": len(returned[-1].result.data), "query": "journal", "task": row.id}
             return Reply(for_="call", id=row.id, ok=True, data=data, ms=ms, at=self.at())
-        error = ErrorBody(code=run.ended.error or "internal", message=_cut(run.ended.reason) or run.ended.outcome)
+        code = run.ended.error or "internal"
+        message = cut(run.ended.reason, TEXT_MAX) or run.ended.outcome
+        error = ErrorBody(code=code, message=message, retryable=code == "busy")
         return Reply(for_="call", id=row.id, error=error, ms=ms, at=self.at())
 
     def refused(self, kind: str, request_id: str | None, code: Code, message: str, retryable: bool) -> Reply:
-        error = ErrorBody(code=code, message=_cut(message), retryable=retryable)
+        error = ErrorBody(code=code, message=cut(message, TEXT_MAX), retryable=retryable)
         return Reply(for_=kind, id=request_id, error=error, at=self.at())
 
     def live(self, row: RunRow, run: Run, event: Event) -> list[Outgoing]:
         """An event as it is shown while its task runs; `run` is the run right after it. Empty if of no interest."""
         if row.kind == "call":
             return []
-        topic = self._topics.event(row.who, row.id)
-        return [Outgoing(topic=topic, payload=self._shown(said), qos=0) for said in words(run, event)]
-
-    def _shown(self, said: TaskEvent) -> bytes:
-        said = msgspec.structs.replace(said, at=self.at())
-        payload = msgspec.json.encode(said)
-        if len(payload) <= PUBLISH_MAX:
-            return payload
-        return msgspec.json.encode(msgspec.structs.replace(said, args=None, text=said.text[:1000]))
+        topic, at = self._topics.event(row.who, row.id), self.at()
+        said = [msgspec.structs.replace(fitted(word), at=at) for word in words(run, event)]
+        return [Outgoing(topic=topic, payload=msgspec.json.encode(word), qos=0) for word in said]
 
     def _put_reply(self, tx: Transaction, row: RunRow, run: Run, reply: Reply) -> None:
         topic = run.job.response_topic or self._topics.reply(row.who, row.id)
@@ -145,26 +148,48 @@ def rfc3339(at: float | None) -> str | None:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at))}.{int(at % 1 * 1000):03d}Z"
 
 
-def _fitted(state: TaskState) -> bytes:
-    """A state within `PUBLISH_MAX`: the oldest calls go first (`done_total` tells), then the answer is cut."""
-    payload = msgspec.json.encode(state)
-    done: Sequence[object] = state.done
-    while len(payload) > PUBLISH_MAX and done:
-        done = done[len(done) // 2 + 1 :]
-        payload = msgspec.json.encode(msgspec.structs.replace(state, done=list(done)))
-    return payload
+def cut(text: str, most: int, where: str = _JOURNAL) -> str:
+    """`text` if it has at most `most` bytes as JSON, else its beginning with a word on where the whole is."""
+    if _size(text) <= most:
+        return text
+    note = f"... (cut; the whole is in {where})"
+    room = most - len(note)
+    return text[: bisect_right(range(len(text)), room, key=lambda end: _size(text[:end])) - 1] + note
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 60]}... (cut; the whole is in query journal)"
+def fitted(said: TaskEvent) -> TaskEvent:
+    """A live event, cut where it must be."""
+    return _fitted(said, TEXT_MAX, _JOURNAL)
+
+
+def line(said: TaskEvent) -> TaskEvent:
+    """An event as a line of `query journal`, cut where it must be."""
+    return _fitted(said, LINE_MAX - _ROOM, STATE_FILE)
+
+
+def _fitted(said: TaskEvent, most: int, where: str) -> TaskEvent:
+    said = msgspec.structs.replace(said, text=cut(said.text, most, where))
+    if _size(said.args) + _size(said.text) <= LINE_MAX - _ROOM:
+        return said
+    return msgspec.structs.replace(said, args=None, text=said.text or f"(args are cut; the whole is in {where})")
+
+
+def _without_oldest_calls(state: TaskState) -> TaskState:
+    while _size(state) > PUBLISH_MAX - _ROOM and state.done:
+        state = msgspec.structs.replace(state, done=state.done[len(state.done) // 2 + 1 :])
+    return state
+
+
+def _size(value: object) -> int:
+    return len(msgspec.json.encode(value))
 
 
 def words(run: Run, event: Event) -> list[TaskEvent]:
-    """One row of the journal as it is told to people. `run` is the run right after it."""
+    """One row of the journal as it is told to people, whole. `run` is the run right after it."""
 
     def said(kind: EventKind, text: str, n: int | None = None, seconds: float | None = None) -> TaskEvent:
         ms = None if seconds is None else int(seconds * 1000)
-        return TaskEvent(seq=run.seq, step=run.used.steps, kind=kind, text=_cut(text), n=n, ms=ms)
+        return TaskEvent(seq=run.seq, step=run.used.steps, kind=kind, text=text, n=n, ms=ms)
 
     match event:
         case Answered():
@@ -220,6 +245,6 @@ def _about(run: Run, said: TaskEvent) -> TaskEvent:
 def _result_text(result: Ok | Fault) -> str:
     match result:
         case Ok(data=data):
-            return bytes(data).decode()[:TEXT_MAX]
+            return bytes(data).decode()
         case Fault(fault=fault, message=message):
             return f"{fault}: {message}"

@@ -14,6 +14,7 @@ from rea_edge.records import Args, Done, LimitName, Limits, Mode, Name, Outcome,
 PAYLOAD_MAX = 64 * 1024  # bytes of a request; more is `too_large`
 EventKind = Literal["thought", "call", "result", "check", "note", "end"]
 PUBLISH_MAX = 32 * 1024  # bytes of anything published
+TRACE_MAX = 256  # characters of a trace id: W3C's has 55; it comes back in every state
 
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -23,7 +24,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     sent_at: str | None = None
     epoch: str | None = None
     via: list[Name] | None = None
-    trace: str | None = None
+    trace: Annotated[str, Meta(max_length=TRACE_MAX)] | None = None
     meta: Args = field(default_factory=dict)
     sig: str | None = None
 
@@ -70,7 +71,7 @@ class QueryRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     id: Name
     who: Name | None = None
     task: Name | None = None
-    after: int = 0
+    after: Annotated[int, Meta(ge=0)] = 0
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
@@ -102,7 +103,7 @@ class TaskState(Published, frozen=True, kw_only=True):
     up_ms: int = 0
 
 
-class TaskEvent(Published, frozen=True, kw_only=True, omit_defaults=True):
+class TaskEvent(Published, frozen=True, kw_only=True):
     seq: int
     step: int
     kind: EventKind
@@ -121,11 +122,14 @@ class ErrorBody(Published, frozen=True, kw_only=True):
     retryable: bool = False
 
 
-class Reply(Published, frozen=True, kw_only=True, omit_defaults=True):
-    """Answers a request; `for_` is `for` on the wire. Exactly one of `data` (with ok) and `error` means something."""
+class Reply(Published, frozen=True, kw_only=True):
+    """Answers a request; `for_` is `for` on the wire. Exactly one of `data` (with ok) and `error` means something.
+
+    `id` is None where the request had none that could be read.
+    """
 
     for_: str = field(name="for")
-    id: str | None = field(default=None)
+    id: str | None = None
     ok: bool = False
     data: object = None
     error: ErrorBody | None = None

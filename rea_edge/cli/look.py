@@ -16,13 +16,11 @@ from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoint import Endpoint
 from rea_edge.errors import ConfigInvalid, EndpointFailed
-from rea_edge.journal import decode_job
 from rea_edge.mqtt import Link
 from rea_edge.probe import probe
 from rea_edge.screen import Screen, Steps
 from rea_edge.store import StoreCopy
 from rea_edge.toolhost.client import ToolHost
-from rea_edge.wire import TaskEvent
 
 BROKER_S = 8.0
 ENDPOINT_S = 60.0
@@ -64,15 +62,15 @@ def show_state(args: argparse.Namespace, screen: Screen) -> int:
             screen.say(f"there is no task {args.task} in {args.state}")
             return 1
         for row in rows:
-            lines = list(trace(copy, row))
-            goal = decode_job(row).goal
+            run, events = trace(copy, row)
             if args.json:
-                screen.say(msgspec.json.encode({"id": row.id, "who": row.who, "goal": goal, "events": lines}).decode())
+                found = {"id": row.id, "who": row.who, "goal": run.job.goal, "events": events}
+                screen.say(msgspec.json.encode(found).decode())
                 continue
-            screen.say(f"{row.who}/{row.id}: {goal or row.kind}")
+            screen.say(f"{row.who}/{row.id}: {run.job.goal or row.kind}")
             steps = Steps(screen)
-            for line in lines:
-                steps.show(msgspec.convert(line, TaskEvent), at=str(line.get("at") or ""))
+            for event in events:
+                steps.show(event, at=event.at or "")
     return 0
 
 

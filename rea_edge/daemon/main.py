@@ -142,7 +142,7 @@ class Process:
     def _degraded(self, why: str) -> Store | None:
         log.error("event=store_unusable detail=%r", why)
         self._notify.ready(f"degraded: {why}")
-        refuser = Refuser(self._settings, why)
+        refuser = Refuser(self._settings, why, Clock().now)
         refuser.start()
         try:
             due_s = time.monotonic() + STORE_RETRY_S

@@ -1,14 +1,13 @@
 """One node put together over an open store: link, mailbox, lanes, tools. Owned and turned by the main thread."""
 
 import logging
-import os
 import time
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from rea_edge import memory
-from rea_edge.clock import Clock
+from rea_edge.clock import Clock, boot_id
 from rea_edge.config import Settings, default_id, tool_files
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
@@ -141,7 +140,7 @@ class Node:
             report=self._report,
             tools=lambda: self._effects.toolbox.tools,
             tools_hash=lambda: self._effects.toolbox.tools_hash,
-            boot=_boot_id(),
+            boot=boot_id(),
             session=lambda: self._session,
             state=lambda: self.state,
             faults=self.faults,
@@ -382,11 +381,3 @@ def _away_before(store: Store, now: float | None) -> float:
     if now is None or seen is None:
         return float("inf")
     return max(0.0, now - float(seen))
-
-
-def _boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return f"pid-{os.getpid()}"

@@ -1,6 +1,6 @@
 """What a node shows of itself: status, card, health, and the answers to queries. Reads; never changes anything."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -9,17 +9,17 @@ from rea_edge import __version__, loop
 from rea_edge.config import Settings, config_hash, public
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import decode_event, decode_job, run_from
-from rea_edge.records import Tool
-from rea_edge.report import Report, rfc3339, state_word, words
-from rea_edge.store import Reading, RunRow, Store
-from rea_edge.wire import PUBLISH_MAX, NodeStatus, QueryRequest
+from rea_edge.records import Run, Tool
+from rea_edge.report import LINE_MAX, STATE_FILE, Report, cut, line, rfc3339, state_word, words
+from rea_edge.store import Reading, RunKind, RunRow, Store
+from rea_edge.wire import PUBLISH_MAX, NodeStatus, QueryRequest, TaskEvent
 
-PAGE_BYTES = PUBLISH_MAX - 2048  # room for the envelope of a reply
+GOAL_MAX = 1024  # bytes, as JSON, of a goal above its journal
 StateWord = Literal["online", "degraded", "offline"]
 
 
 class View:
-    """`health` gives the changing figures, `faults` what an operator should know now."""
+    """`state` is how the node is, `health` gives the changing figures, `faults` what an operator should know now."""
 
     def __init__(
         self,
@@ -84,6 +84,7 @@ class View:
         payload = msgspec.json.encode(card)
         if len(payload) > PUBLISH_MAX:
             card["tools"] = [{"name": tool.name, "effect": tool.effect} for tool in self._sorted_tools()]
+            card["cut"] = "the tools are in query tools"
             payload = msgspec.json.encode(card)
         return payload
 
@@ -108,10 +109,10 @@ class View:
                 rows = self._store.runs(request.limit, before=before, who=who, kind="task")
                 return [self._line(row) for row in rows], rows[-1].row if len(rows) == request.limit else None
             case "task":
-                row = self._row(who, request)
+                row = self._row(who, request, "task")
                 return self._report.state_of(row, run_from(self._store, row)), None
             case "journal":
-                return self._trace(self._row(who, request), request)
+                return self._trace(self._row(who, request, "task", "call"), request)
             case _:
                 raise RequestRefused(
                     "bad_request", f"no query {what!r}; there are status, tasks, task, journal, tools, config, metrics"
@@ -120,31 +121,31 @@ class View:
     def _sorted_tools(self) -> list[Tool]:
         return [tool for _, tool in sorted(self._tools().items())]
 
-    def _row(self, who: str, request: QueryRequest) -> RunRow:
-        row = self._store.run_of("task", who, request.task) if request.task else None
-        if row is None:
-            raise RequestRefused("unknown_task", f"{who} has no task {request.task!r} here")
-        return row
+    def _row(self, who: str, request: QueryRequest, *kinds: RunKind) -> RunRow:
+        for kind in kinds:
+            if request.task and (row := self._store.run_of(kind, who, request.task)):
+                return row
+        raise RequestRefused("unknown_task", f"{who} has no task {request.task!r} here")
 
     def _line(self, row: RunRow) -> dict[str, object]:
         return {"id": row.id, "state": row.state, "outcome": row.outcome, "seq": row.seq, "at": rfc3339(row.at)}
 
     def _trace(self, row: RunRow, request: QueryRequest) -> tuple[object, int | None]:
-        steps = list(trace(self._store, row))
-        lines, next_ = _page(steps, request, lambda line: line)
-        run = run_from(self._store, row)
-        head = {"id": row.id, "run": run.id, "goal": run.job.goal[:2048], "state": state_word(run)}
-        return {**head, "events": lines}, next_
+        run, said = trace(self._store, row)
+        lines, next_ = _page(said, request, line)
+        goal = cut(run.job.goal, GOAL_MAX, STATE_FILE)
+        return {"id": row.id, "run": run.id, "goal": goal, "state": state_word(run), "events": lines}, next_
 
 
-def trace(store: Reading, row: RunRow) -> Iterator[dict[str, object]]:
-    """The journal of a run in words, with the time of each row; also from a copy of the state."""
+def trace(store: Reading, row: RunRow) -> tuple[Run, list[TaskEvent]]:
+    """A run as it stands, and its journal in words, whole, with the time of each row; also from a copy."""
     run = loop.start(store.run_name(row.row), decode_job(row))
+    told: list[TaskEvent] = []
     for entry in store.journal(row.row):
         event = decode_event(entry.body)
         run = loop.apply(run, event)
-        for said in words(run, event):
-            yield {**msgspec.to_builtins(said), "at": rfc3339(entry.at)}
+        told += [msgspec.structs.replace(said, at=rfc3339(entry.at)) for said in words(run, event)]
+    return run, told
 
 
 def _page(
@@ -154,9 +155,9 @@ def _page(
     page: list[object] = []
     size = 0
     for place, item in enumerate(items[request.after :], request.after):
-        line = shown(item)
-        size += len(msgspec.json.encode(line)) + 1
-        if len(page) >= request.limit or (page and size > PAGE_BYTES):
+        row = shown(item)
+        size += len(msgspec.json.encode(row)) + 1
+        if len(page) >= request.limit or (page and size > LINE_MAX):
             return page, place
-        page.append(line)
+        page.append(row)
     return page, None

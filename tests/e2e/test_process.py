@@ -113,6 +113,30 @@ def test_a_state_that_cannot_be_opened_keeps_the_node_up_degraded_until_it_can(
         assert client.ask("call", {"args": {"name": "tank"}}, "look").ok
 
 
+def test_a_node_that_stops_while_it_is_degraded_says_offline(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto)
+    (house.folder / "state").write_text("a file where a folder should be")
+    house.start()
+    with house.client() as client:
+        wait_until(lambda: client.status().state == "degraded", "it says degraded", 15)
+        assert house.stop() == 0
+        wait_until(lambda: client.status().state == "offline", "it says offline", 5)
+
+
+def test_a_node_whose_state_was_lost_is_degraded_in_its_status_and_to_a_query(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto)
+    (house.folder / "state").mkdir()
+    (house.folder / "state" / "state.db").write_text("no database at all, but long enough to be taken for one")
+    house.start()
+    with house.client() as client:
+        wait_until(lambda: client.status().state == "degraded", "it says degraded", 15)
+        found = client.data("query", {}, "status")
+        assert isinstance(found, dict) and found["status"]["state"] == "degraded"
+        assert any("state" in fault for fault in found["status"]["faults"])
+
+
 def test_above_the_hard_memory_limit_it_stops_in_order_with_75(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     house = make_house(mosquitto, extra="[memory]\nsoft_mib = 16\nhard_mib = 17").start()
     assert house.wait(30) == 75
