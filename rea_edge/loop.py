@@ -287,6 +287,8 @@ def _end_of_call(run: Run, event: Returned) -> Ended:
     match event.result:
         case Ok():
             return Ended(outcome="achieved", answer="")
+        case Fault(fault="busy", message=message):
+            return _failed(run, "busy", message)
         case Fault(message=message):
             return _failed(run, "outcome_unknown" if event.unknown else "tool_failed", message)
         case _:

@@ -365,6 +365,7 @@ def test_an_endpoint_that_gives_nothing_fails_the_run_by_name() -> None:
         pytest.param(DONE, False, "achieved", None, id="ok"),
         pytest.param(BROKEN, False, "failed", "tool_failed", id="failed"),
         pytest.param(Fault(fault="host_gone", message="x"), True, "failed", "outcome_unknown", id="unknown"),
+        pytest.param(Fault(fault="busy", message="x"), False, "failed", "busy", id="its device was not free"),
     ],
 )
 def test_a_direct_call_is_a_run_of_one_call(
