@@ -19,6 +19,7 @@ from rea_edge.errors import DecisionRejected
 from rea_edge.records import Args, Call, Example, Protocol, Tool
 
 EXAMPLE_TOKENS = 300
+TEMPERATURE = 0.2  # a little freedom leaves a rut, more costs format
 NEAREST = 6
 _BYTES_PER_TOKEN = 3  # the same careful estimate as a reservation's
 _TURN_TOKENS = 8  # what a chat template adds around one question and its answer
@@ -62,8 +63,8 @@ def constraint(
 ) -> str:
     """Give the constant members of the request body that go with a protocol, as JSON without the braces.
 
-    `llama_cpp`: the server takes a grammar and keeps to a JSON Schema; others get neither. Command answers are asked
-    for at temperature 0 unless one is given. May be empty.
+    `llama_cpp`: the server takes a grammar and keeps to a JSON Schema; others get neither. Without a `temperature`
+    command answers are asked for at 0, all others at `TEMPERATURE`.
     """
     members: dict[str, object] = {}
     match protocol:
@@ -79,13 +80,13 @@ def constraint(
         case "react":
             members["stop"] = ["\nObservation:"]
         case "command":
-            temperature = 0 if temperature is None else temperature
             if llama_cpp:
                 members["grammar"] = grammar(tools, commands)
         case _:
             assert_never(protocol)
-    if temperature is not None:
-        members["temperature"] = temperature
+    if temperature is None:
+        temperature = 0 if protocol == "command" else TEMPERATURE
+    members["temperature"] = temperature
     return _encoded(members)[1:-1]
 
 

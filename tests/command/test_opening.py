@@ -95,20 +95,22 @@ def test_the_nearest_example_stands_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "llama_cpp", "members"),
+    ("protocol", "llama_cpp", "members", "temperature"),
     [
-        ("native", True, {"tools"}),
-        ("json", True, {"response_format"}),
-        ("json", False, set()),
-        ("react", False, {"stop"}),
-        ("command", True, {"grammar", "temperature"}),
-        ("command", False, {"temperature"}),
+        ("native", True, {"tools"}, 0.2),
+        ("json", True, {"response_format"}, 0.2),
+        ("json", False, set(), 0.2),
+        ("react", False, {"stop"}, 0.2),
+        ("command", True, {"grammar"}, 0),
+        ("command", False, set(), 0),
     ],
 )
-def test_only_what_the_server_takes_is_asked_of_it(protocol: Protocol, llama_cpp: bool, members: set[str]) -> None:
+def test_only_what_the_server_takes_is_asked_of_it(
+    protocol: Protocol, llama_cpp: bool, members: set[str], temperature: float
+) -> None:
     body = json.loads("{" + constraint(protocol, TOOLS, llama_cpp=llama_cpp, commands=1) + "}")
-    assert set(body) == members
-    assert body.get("temperature", 0) == 0
+    assert set(body) == {*members, "temperature"}
+    assert body["temperature"] == temperature
 
 
 def test_a_given_temperature_is_sent_in_every_protocol() -> None:
@@ -127,4 +129,4 @@ def test_the_decision_schema_has_a_branch_per_tool_and_two_ends() -> None:
 
 
 def test_native_tools_without_any_tool_are_left_out() -> None:
-    assert constraint("native", (), llama_cpp=False, commands=1) == ""
+    assert constraint("native", (), llama_cpp=False, commands=1) == '"temperature":0.2'
