@@ -48,7 +48,7 @@ def tools(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 
 def tasks(client: Client, args: argparse.Namespace, screen: Screen) -> int:
-    rows = _rows(client.data("query", {"limit": 50}, "tasks"))
+    rows = list(pages(client, "tasks", {}))
     if args.json:
         screen.say(msgspec.json.encode(rows).decode())
         return 0
@@ -69,14 +69,14 @@ def call(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 
 def cancel(client: Client, args: argparse.Namespace, screen: Screen) -> int:
-    client.data("ctl", {"task": args.task, "do": "cancel"})
+    client.data("ctl", {**_named(args.task), "do": "cancel"})
     screen.say("{}" if args.json else f"cancel of {args.task} is on the node's disk")
     return 0
 
 
 def show(client: Client, args: argparse.Namespace, screen: Screen) -> int:
-    first = client.data("query", {"task": args.task, "limit": 1}, "journal")
-    events = list(pages(client, "journal", {"task": args.task}))
+    first = client.data("query", {**_named(args.task), "limit": 1}, "journal")
+    events = list(pages(client, "journal", _named(args.task)))
     if args.json:
         screen.say(msgspec.json.encode({**_one(first), "events": events}).decode())
         return 0
@@ -102,6 +102,12 @@ def pages(client: Client, what: str, keys: Args) -> Iterator[Args]:
         data = reply.data
         yield from _rows(data.get("events") if isinstance(data, dict) else data)
         after = reply.next
+
+
+def _named(text: str) -> Args:
+    """`TASK` or `WHO/TASK` as the keys of a request; without WHO it is the sender's own."""
+    who, _, task_id = text.rpartition("/")
+    return {"task": task_id, **({"who": who} if who else {})}
 
 
 def _rows(data: object) -> list[Args]:

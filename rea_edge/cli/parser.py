@@ -40,9 +40,9 @@ def parser() -> argparse.ArgumentParser:
     call.add_argument("tool")
     call.add_argument("args", nargs="*", metavar="KEY=VALUE", help="a value is JSON where it can be, else a text")
     cancel = _talks(commands, "cancel", "cancel a task")
-    cancel.add_argument("task", metavar="TASK")
+    cancel.add_argument("task", metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
     show = _talks(commands, "show", "the journal of a task")
-    show.add_argument("task", metavar="TASK", help="a task's id; with --state also WHO/TASK")
+    show.add_argument("task", metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
     show.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
 
     decide = commands.add_parser("decide", help="read model answers (JSON lines on standard input) as decisions")

@@ -36,6 +36,10 @@ def test_the_commands_of_a_day(mosquitto: Mosquitto, make_house: MakeHouse) -> N
         shown = house.run_command("show", "day1").stdout
         assert "Observation" in shown and "achieved" in shown
         assert "day1" in house.run_command("tasks").stdout
+        assert json.loads(house.run_command("show", "me/day1", "--json").stdout)["goal"] == "Turn the valve to 30."
+        for command in ("show", "cancel"):
+            denied = house.run_command(command, "you/day1")
+            assert denied.returncode == 1 and "policy_denied" in denied.stderr, command
 
         called = house.run_command("call", "look", "name=pipe")
         assert called.returncode == 0 and json.loads(called.stdout) == {"level": 12.0}
