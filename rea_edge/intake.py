@@ -5,7 +5,7 @@ Holds no store and no transport; raises `RequestRefused` with the code for the s
 
 import datetime
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -15,7 +15,9 @@ from rea_edge.records import Frozen, Mode
 from rea_edge.topics import is_name
 from rea_edge.wire import PAYLOAD_MAX, Request, TaskRequest
 
-TTL_MS = {"task": 60_000, "call": 60_000, "ctl": 60_000, "query": 3_600_000}
+AgedAs = Literal["task", "call", "ctl", "query"]
+# How old a request may be on arrival that does not say so itself; a task that may only read counts as a query.
+TTL_MS: dict[AgedAs, int] = {"task": 60_000, "call": 60_000, "ctl": 60_000, "query": 3_600_000}
 BODY_KEYS = ("goal", "type", "mode", "limits", "context", "continues", "dry_run")
 CLOCK_SLACK_S = 5.0  # a sender's clock may be that far ahead before its request counts as from the future
 T = TypeVar("T", bound=Request)
@@ -87,13 +89,13 @@ def check_epoch(request: Request, epoch: str) -> None:
         raise RequestRefused("stale_epoch", f"the request is for state {request.epoch}, this node has {epoch}")
 
 
-def check_age(request: Request, what: str, *, waited_s: float | None, expires: bool, now: float | None) -> None:
+def check_age(request: Request, what: AgedAs, *, waited_s: float | None, expires: bool, now: float | None) -> None:
     """Refuse what is older on arrival than its `ttl_ms` (rule 4).
 
     `waited_s` is how long it may have lain in the broker's queue (None: it came straight), `expires` whether the
     broker itself would have dropped it in time, `now` trusted wall seconds or None.
     """
-    ttl_s = (request.ttl_ms or TTL_MS.get(what, 60_000)) / 1000
+    ttl_s = (request.ttl_ms or TTL_MS[what]) / 1000
     sent = None if request.sent_at is None else instant(request.sent_at)
     if sent is not None and now is not None:
         if now - sent > ttl_s:

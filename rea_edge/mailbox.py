@@ -140,10 +140,16 @@ class Mailbox:
                     "policy_denied", f"{inbound.what} needs [access] identity, which this node has not"
                 )
 
-    def _check(self, incoming: Incoming, request: Request, what: str) -> None:
+    def _check(self, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
+        self._check_kept(incoming, request)
+        self._check_age(incoming, request, what)
+
+    def _check_kept(self, incoming: Incoming, request: Request) -> None:
         if incoming.retained:
             raise RequestRefused("retained_refused", "a request must not be retained: it would come again for ever")
         intake.check_epoch(request, self._store.epoch)
+
+    def _check_age(self, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
         waited_s = self._away_s() if incoming.waited else None
         expires = incoming.expires_in_s is not None
         intake.check_age(request, what, waited_s=waited_s, expires=expires, now=self._clock())
@@ -156,9 +162,10 @@ class Mailbox:
         body = letter.body_hash
 
         def job() -> Job:
-            self._check(incoming, request, "task")
+            self._check_kept(incoming, request)
             intake.check_task(request)
             made = self._desk.job_of_task(who, request, letter.plain)
+            self._check_age(incoming, request, "query" if made.mode == "query" else "task")
             return msgspec.structs.replace(made, trace=request.trace or "")
 
         self._accept_run("task", who, task_id, body, job)
@@ -187,17 +194,19 @@ class Mailbox:
         """One transaction: the row and what it publishes. The same body again is answered by what is known of it."""
         known = self._store.run_of(kind, who, request_id)
         if known is None:
-            stored = encode(job())
+            made = job()
             if refused := self._desk.refuse_new():
                 raise refused
             if self._store.count_waiting(kind) >= self._desk.room(kind):
                 raise RequestRefused("busy", f"{self._desk.room(kind)} requests wait already", retryable=True)
             with self._store.transaction() as tx:
-                known, created = tx.add_run(kind, who, request_id, body, stored, self._clock())
+                known, created = tx.add_run(kind, who, request_id, body, encode(made), self._clock())
                 if created and kind == "task":
                     self._report.publish(tx, known, run_from(tx, known))
             if created:
-                log.info("event=accepted kind=%s who=%s id=%s", kind, who, request_id)
+                log.info(
+                    "event=accepted kind=%s who=%s task_id=%s trace_id=%s", kind, who, request_id, made.trace or "-"
+                )
                 self._desk.woken(known)
                 self._wake()
                 return
