@@ -42,6 +42,11 @@ class Clock:
         return 0 <= said < _TIME_ERROR
 
 
+def boot_s() -> float:
+    """Seconds since this boot, also those that the machine slept; never set back."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def boot_id() -> str:
     """Names this boot of the machine: another one means that boot-time seconds began anew."""
     try:

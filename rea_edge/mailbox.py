@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from rea_edge import intake
-from rea_edge.errors import RequestRefused, StoreFull
+from rea_edge.errors import RequestRefused, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import Journal, encode, run_from
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import CancelAsked, Frozen, Job
@@ -109,6 +109,11 @@ class Mailbox:
         except StoreFull as full:
             # Acknowledged all the same: the sender has not seen it accepted and sends it again.
             self._refuse(sender, RequestRefused("store_failed", f"the disk is full: {full}", retryable=True))
+        except StoreBroken:
+            raise
+        except StoreUnusable as damaged:
+            # What was asked for has ended and is damaged: not acknowledged, it would come again for ever.
+            self._refuse(sender, RequestRefused("store_failed", str(damaged)))
         return True
 
     def _sender(self, inbound: Inbound, incoming: Incoming, request_id: str | None) -> Sender:
@@ -212,10 +217,9 @@ class Mailbox:
                 return
         if known.body != body:
             raise RequestRefused("id_conflict", f"{request_id} is taken by another {kind} of this sender")
-        if kind == "task" or known.state == "ended":
-            with self._store.transaction() as tx:
-                self._report.publish(tx, known, run_from(tx, known))
-            self._wake()
+        with self._store.transaction() as tx:
+            self._report.publish_again(tx, known, run_from(tx, known))
+        self._wake()
 
     # --- controls
 

@@ -60,14 +60,9 @@ class Report:
         return int((time.monotonic() - self._up_since_s) * 1000)
 
     def publish(self, tx: Transaction, row: RunRow, run: Run) -> None:
-        """Put what is known of this run into the outbox: a task's state (and newest answer), or a call's reply."""
-        if row.kind == "call":
-            if run.phase == "ended":
-                self._put_reply(tx, row, run, self.reply_of_call(tx, row, run))
-            return
-        state = msgspec.json.encode(self.state_of(row, run))
-        tx.put("state", self._topics.state(row.who, row.id), state, retain=True)
-        if run.phase == "ended" and run.ended is not None:
+        """Put what is new about this run into the outbox: a task's state (and newest answer), or a call's reply."""
+        self.publish_again(tx, row, run)
+        if row.kind == "task" and run.phase == "ended" and run.ended is not None:
             said = run.ended.answer or run.ended.reason or run.ended.outcome
             tx.put("state", self._topics.last(row.who), cut(said, TEXT_MAX).encode(), retain=True)
 
@@ -75,6 +70,19 @@ class Report:
         """The state of a running task, to be told from memory."""
         topic = self._topics.state(row.who, row.id)
         return Outgoing(topic=topic, payload=msgspec.json.encode(self.state_of(row, run)), qos=1, retain=True)
+
+    def publish_again(self, tx: Transaction, row: RunRow, run: Run) -> None:
+        """As `publish`, for what was told before: somebody may have ended a newer task in between."""
+        if row.kind == "task":
+            state = msgspec.json.encode(self.state_of(row, run))
+            tx.put("state", self._topics.state(row.who, row.id), state, retain=True, run=row.row)
+        elif run.phase == "ended":
+            self._put_reply(tx, row, run, self.reply_of_call(tx, row, run))
+
+    def clear(self, tx: Transaction, row: RunRow, *, pruned: bool = False) -> None:
+        """Take the state of an ended task off the broker; `pruned`: its run is deleted in the same transaction."""
+        topic = self._topics.state(row.who, row.id)
+        tx.put("state", topic, b"", retain=True, run=None if pruned else row.row)
 
     def state_of(self, row: RunRow, run: Run) -> TaskState:
         """A task as it stands, cut so that it fits into one message or reply: `done_total` counts all its calls."""

@@ -14,7 +14,7 @@ from rea_edge.wire import PUBLISH_MAX, Reply, TaskEvent
 REPORT = Report(Topics("rea/v1", "n1"), lambda: None, 0.0)
 ROW = RunRow(
     row=1, kind="task", who="me", id="t1", body="sha256:0", request=b"", state="ended", outcome="achieved", seq=3,
-    published=-1, at=None, ended_at=None,
+    shown="yes", at=None, ended_at=None,
 )  # fmt: skip
 LONG = pytest.mark.parametrize(
     "letter", [pytest.param("x", id="plain"), pytest.param("\x00", id="six bytes each"), pytest.param("漢", id="wide")]

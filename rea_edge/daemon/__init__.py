@@ -1,7 +1,7 @@
 """The daemon: lanes, timers, watchdog, memory guard, drain.
 
 Files import in this order: `effects` (what a runner needs done), `queue` (which run is next, who holds it), `lanes`
-(threads that bring runs forward), `running` (how runs get on), `view` (what queries and the card show), `desk` (what the
-mailbox asks), `node` (one node put together), `refuser` (the node without a store), `main` (the process: signals,
-timers, exit codes).
+(threads that bring runs forward), `running` (how runs get on), `upkeep` (old states and runs), `view` (what queries
+and the card show), `desk` (what the mailbox asks), `node` (one node put together), `refuser` (the node without a
+store), `main` (the process: signals, timers, exit codes).
 """

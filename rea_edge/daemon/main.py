@@ -15,7 +15,7 @@ from rea_edge.clock import Clock
 from rea_edge.config import Settings
 from rea_edge.daemon.node import Node
 from rea_edge.daemon.refuser import Refuser
-from rea_edge.errors import ConfigInvalid, StoreBusy, StoreUnusable
+from rea_edge.errors import ConfigInvalid, StoreBroken, StoreBusy, StoreUnusable
 from rea_edge.store import Store
 from rea_edge.systemd import notifier, watchdog_s
 
@@ -84,7 +84,10 @@ class Process:
                 self._notify.watchdog()
             else:
                 log.error("event=stuck what=%s", stuck)
-            node.turn()
+            try:
+                node.turn()
+            except StoreBroken as exc:
+                self._fatal(exc)
             self._wait(wait_s)
 
     def _over_memory(self, node: Node) -> bool:

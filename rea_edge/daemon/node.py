@@ -14,6 +14,7 @@ from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.queue import Kind, Waiting
 from rea_edge.daemon.running import RunningStates
+from rea_edge.daemon.upkeep import Upkeep
 from rea_edge.daemon.view import StateWord, View
 from rea_edge.dial import link_settings, node_client_id
 from rea_edge.errors import StoreBroken, StoreFull
@@ -37,8 +38,6 @@ TOOL_DRAIN_S = 20.0
 OUTBOX_DRAIN_S = 2.0
 ASK_DRAIN_S = 2.0
 HEALTH_S = 60.0
-KEEP_RUNS = 2000
-SEEN_S = 300.0  # how often the time is written down for which the node is known to have been up
 
 
 class Node:
@@ -55,6 +54,7 @@ class Node:
         self.progress = Progress()
         self._report = Report(self._topics, clock.now, self._up_since_s)
         self._journal = Journal(store, self._report.publish, clock.now)
+        self._upkeep = Upkeep(store, self._report, clock.now)
         self._host = ToolHost(settings.node.state_dir, tool_files(settings), memory_mib=settings.memory.tool_mib)
         loaded = self._host.start()
         for fault in loaded.faults:
@@ -71,7 +71,6 @@ class Node:
         self._refusing: str | None = None
         self._stopping = False
         self._health_due_s = 0.0
-        self._seen_due_s = 0.0
         self._told_status: tuple[StateWord, tuple[str, ...]] | None = None
         self._view = self._new_view()
         self._mailbox = self._new_mailbox()
@@ -86,15 +85,14 @@ class Node:
             lane.start()
 
     def turn(self) -> None:
-        """What is due in the main thread: memory, health, pruning, the time last seen. At most every few seconds."""
+        """What is due in the main thread: status, health, upkeep of the store. At most every few seconds."""
         now_s = time.monotonic()
         self._tell_status_if_changed()
         if now_s >= self._health_due_s:
             self._health_due_s = now_s + HEALTH_S
             self._tell("health", self._view.health(), qos=0)
-        if now_s >= self._seen_due_s:
-            self._seen_due_s = now_s + SEEN_S
-            self._keep_house()
+        if self._upkeep.turn():
+            self._link.wake()
 
     def refuse_new(self, why: str | None) -> None:
         """From now on (or no longer) refuse new requests, saying why."""
@@ -351,17 +349,6 @@ class Node:
     def _tell(self, what: str, payload: bytes, qos: int) -> None:
         topic = self._topics.all("status" if what == "status" else "health")
         self._link.tell(Outgoing(topic=topic, payload=payload, qos=qos, retain=True))
-
-    def _keep_house(self) -> None:
-        """Write down that the node was up at this time, and prune what is old and ended."""
-        now = self._clock.now()
-        try:
-            with self._store.transaction() as tx:
-                if now is not None:
-                    tx.meta_set("seen_at", repr(now))
-                tx.prune(now - 30 * 86_400 if now is not None else 0.0, KEEP_RUNS)
-        except StoreFull as exc:
-            log.error("event=disk_full detail=%r", str(exc))
 
 
 def _kept_name(settings: Settings, store: Store) -> str:

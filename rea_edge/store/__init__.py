@@ -2,7 +2,7 @@
 
 The one owner of `sqlite3`, the state folder and its lock. Bodies are bytes here: what events and messages mean is
 known elsewhere. Wall times are given by callers. Files import in this order:
-`rows`, `database`, `layout`, `folder`, `seen`, `reading`, `checking`, `opening`, `writing`, `store`, `copy`.
+`rows`, `database`, `layout`, `folder`, `seen`, `reading`, `checking`, `copy`, `opening`, `writing`, `store`.
 """
 
 from rea_edge.store.copy import StoreCopy

@@ -13,23 +13,21 @@ VERSION = 1  # of the tables; a file of a newer version is left alone
 PAGE_BYTES = 4096
 FILE = "state.db"
 
-RUN = ("row", "kind", "who", "id", "body", "state", "outcome", "seq", "published", "at", "ended_at")
-REQUEST = ("run", "body")
+RUN = ("row", "kind", "who", "id", "body", "state", "outcome", "seq", "shown", "at", "ended_at")
 EVENT = ("run", "seq", "body", "at")
-OUTBOX = ("row", "kind", "topic", "qos", "retain", "expires_at", "correlation", "attempts", "payload")
+OUTBOX = ("row", "kind", "run", "topic", "qos", "retain", "correlation", "payload")
 
 TABLES = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID",
     "run": "CREATE TABLE run (row INTEGER PRIMARY KEY, kind TEXT NOT NULL, who TEXT NOT NULL, id TEXT NOT NULL,"
-    " body TEXT NOT NULL, state TEXT NOT NULL, outcome TEXT, seq INTEGER NOT NULL, published INTEGER NOT NULL,"
+    " body TEXT NOT NULL, state TEXT NOT NULL, outcome TEXT, seq INTEGER NOT NULL, shown TEXT NOT NULL,"
     " at REAL, ended_at REAL, crc INTEGER NOT NULL, UNIQUE (kind, who, id))",
     "request": "CREATE TABLE request (run INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL)",
     "event": "CREATE TABLE event (run INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, at REAL,"
     " crc INTEGER NOT NULL, PRIMARY KEY (run, seq)) WITHOUT ROWID",
     # The small columns first: choosing rows then never reads the pages a payload overflows to.
-    "outbox": "CREATE TABLE outbox (row INTEGER PRIMARY KEY, kind TEXT NOT NULL, topic TEXT NOT NULL,"
-    " qos INTEGER NOT NULL, retain INTEGER NOT NULL, expires_at REAL, correlation BLOB, attempts INTEGER NOT NULL,"
-    " payload BLOB NOT NULL, crc INTEGER NOT NULL)",
+    "outbox": "CREATE TABLE outbox (row INTEGER PRIMARY KEY, kind TEXT NOT NULL, run INTEGER, topic TEXT NOT NULL,"
+    " qos INTEGER NOT NULL, retain INTEGER NOT NULL, correlation BLOB, payload BLOB NOT NULL, crc INTEGER NOT NULL)",
 }
 
 

@@ -21,6 +21,8 @@ _RUN = f"SELECT {', '.join(f'run.{name}' for name in RUN)}, run.crc, request.bod
     " FROM run LEFT JOIN request ON request.run = run.row"
 )
 _EVENT = f"SELECT {', '.join(EVENT)}, crc FROM event WHERE run = ? AND seq >= ? ORDER BY seq LIMIT ?"
+# Nothing of a run is on its way to the broker.
+NOT_WAITING = "row NOT IN (SELECT run FROM outbox WHERE run IS NOT NULL)"
 _OUTBOX = f"SELECT {', '.join(OUTBOX)}, crc FROM outbox ORDER BY row LIMIT ?"
 
 
@@ -90,6 +92,20 @@ class Reading(ABC):
         values = [value for _, value in asked]
         with self._held() as db:
             return self._runs(db.rows(f"{_RUN} WHERE {where} ORDER BY run.row DESC LIMIT ?", *values, limit), "listed")
+
+    def dropped(self, limit: int) -> list[RunRow]:
+        """Up to `limit` runs whose newest state was dropped from a full outbox: it is to be queued again."""
+        with self._held() as db:
+            return self._runs(db.rows(f"{_RUN} WHERE run.shown = 'dropped' ORDER BY run.row LIMIT ?", limit), "listed")
+
+    def standing(self) -> list[tuple[int, float | None]]:
+        """Row and end (None: not known) of each task that has ended and whose state stands on the broker."""
+        with self._held() as db:
+            rows = db.rows(
+                "SELECT row, ended_at FROM run WHERE state = 'ended' AND kind = 'task' AND shown = 'yes'"
+                f" AND {NOT_WAITING} ORDER BY row"
+            )
+            return msgspec.convert(rows, list[tuple[int, float | None]])
 
     def pull(self, limit: int | None = None, not_in: Collection[int] = ()) -> list[OutboxRow]:
         """Up to `limit` messages in order, without those in `not_in` (under way) and those that were published."""

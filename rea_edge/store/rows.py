@@ -13,6 +13,7 @@ from rea_edge.records import Outcome, State
 Column = int | float | str | bytes | None
 RunKind = Literal["task", "call"]
 MessageKind = Literal["state", "reply"]
+Shown = Literal["yes", "dropped", "cleared"]
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -20,8 +21,8 @@ _ENCODER = msgspec.msgpack.Encoder()
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """One run. `seq` counts its events so far, which are numbered from 0; `body` is the hash of what was asked.
 
-    `published` is a mark for whoever publishes states: the `seq` of the newest state that is known to have arrived,
-    or -1. The store only keeps it. Times are wall seconds, or None where the clock was not trusted.
+    `shown` is what became of its newest state: in the outbox or published (also before there is one), dropped from a
+    full outbox, or taken off the broker again. Times are wall seconds, or None where the clock was not trusted.
     """
 
     row: int
@@ -33,7 +34,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     outcome: Outcome | None
     seq: int
-    published: int
+    shown: Shown
     at: float | None
     ended_at: float | None
 
@@ -45,17 +46,19 @@ class EventRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutboxRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that waits to be published. `state`: only the newest of its topic matters; `reply`: each matters."""
+    """A message that waits to be published. `state`: only the newest of its topic matters; `reply`: each matters.
+
+    `run` is the row of the run whose state it is, None for any other message.
+    """
 
     row: int
     kind: MessageKind
+    run: int | None
     topic: str
     payload: bytes
     qos: int
     retain: bool
-    expires_at: float | None
     correlation: bytes | None
-    attempts: int
 
 
 class StoreUsage(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rea_edge.errors import StoreBroken, StoreFull, StoreUnusable
-from rea_edge.store.copy import StoreCopy
 from rea_edge.store.database import Database, SqlFailed
 from rea_edge.store.folder import size_of
 from rea_edge.store.layout import PAGE_BYTES, write_meta
@@ -67,11 +66,6 @@ class Store(Reading):
         """
         return cls(open_state(folder, max_mib, busy_s), OutboxCap(outbox_rows, outbox_bytes))
 
-    @staticmethod
-    def read_copy(folder: Path) -> StoreCopy:
-        """A copy to read while a daemon may be at work; never in the process that has the folder open."""
-        return StoreCopy(folder)
-
     @property
     def lost(self) -> str | None:
         """Why an earlier state of this folder is gone; kept over restarts until `Transaction.release`."""
@@ -111,6 +105,11 @@ class Store(Reading):
 
     def wal_bytes(self) -> int:
         return size_of(self._wal) or 0
+
+    def has_room(self) -> bool:
+        """Whether the outbox is less than half full: what was dropped may be queued again."""
+        usage = self.usage()
+        return usage.outbox_rows < self._cap.rows // 2 and usage.outbox_bytes < self._cap.bytes // 2
 
     def usage(self) -> StoreUsage:
         with self._held() as db:

@@ -1,10 +1,10 @@
 """One transaction: rows are written here and nowhere else, each with its CRC. Knows no lock and no commit.
 
 The outbox is bounded in rows and bytes. Over the cap the oldest `state` goes first, since a state can be made again
-from its run; a `reply` goes only when no state is left. What goes is counted.
+from its run (see `dropped`); a `reply` goes only when no state is left. What goes is counted.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct, field
@@ -13,12 +13,12 @@ from rea_edge.errors import StoreBroken, StoreUnusable
 from rea_edge.records import Outcome, State
 from rea_edge.store.database import Database, SqlFailed
 from rea_edge.store.layout import OUTBOX, RUN, write_meta
-from rea_edge.store.reading import Reading, Worth
-from rea_edge.store.rows import Column, MessageKind, RunKind, RunRow, crc_of
+from rea_edge.store.reading import NOT_WAITING, Reading, Worth
+from rea_edge.store.rows import Column, MessageKind, RunKind, RunRow, Shown, crc_of
 
 OWN_KEYS = frozenset({"epoch", "open", "lost"})  # of `meta`; the others are the callers'
 
-_CHANGING = ("state", "outcome", "seq", "published", "ended_at")
+_CHANGING = ("state", "outcome", "seq", "shown", "ended_at")
 _SET = ", ".join(f"{name} = ?" for name in (*_CHANGING, "crc"))
 
 
@@ -55,7 +55,7 @@ class Transaction(Reading):
         """The run of that name, and whether it was made now. An older one is given as it is: compare its `body`."""
         with self._held() as db:
             row = db.number("SELECT max(row) FROM run") + 1
-            columns: list[Column] = [row, kind, who, id, body, "accepted", None, 0, -1, _real(at), None]
+            columns: list[Column] = [row, kind, who, id, body, "accepted", None, 0, "yes", _real(at), None]
             sql = f"INSERT INTO run VALUES ({_marks(len(RUN) + 1)}) ON CONFLICT (kind, who, id) DO NOTHING"
             made = db.change(sql, *columns, crc_of("run", columns)) == 1
             if made:
@@ -92,11 +92,6 @@ class Transaction(Reading):
         assert run is not None
         return run
 
-    def set_published(self, row: int, seq: int) -> None:
-        """Keep a publisher's mark with the run: see `RunRow.published`."""
-        with self._held() as db:
-            self._rewrite(db, {**self._columns(db, row), "published": seq})
-
     def put(
         self,
         kind: MessageKind,
@@ -105,35 +100,25 @@ class Transaction(Reading):
         *,
         qos: int = 1,
         retain: bool = False,
-        expires_at: float | None = None,
         correlation: bytes | None = None,
+        run: int | None = None,
     ) -> int:
         """Queue a message, the newest `state` of a topic in place of an older one. Gives its row, never used twice
-        in one process; the message may be the one that is dropped where the outbox is full."""
+        in one process; the message may be the one that is dropped where the outbox is full.
+
+        `run` is the run whose state it is, and which then is `shown`; an empty one takes the state off the broker.
+        """
         with self._held() as db:
+            if run is not None:
+                self._show(db, run, "yes" if payload else "cleared")
             if kind == "state":
                 db.change("DELETE FROM outbox WHERE topic = ? AND kind = 'state'", topic)
             self._changes.last_message += 1
             row = self._changes.last_message
-            columns: list[Column] = [row, kind, topic, qos, int(retain), _real(expires_at), correlation, 0, payload]
+            columns: list[Column] = [row, kind, run, topic, qos, int(retain), correlation, payload]
             db.change(f"INSERT INTO outbox VALUES ({_marks(len(OUTBOX) + 1)})", *columns, crc_of("outbox", columns))
             self._shrink(db)
             return row
-
-    def count_attempt(self, rows: Iterable[int]) -> None:
-        """Note that these messages were handed to a broker once more."""
-        with self._held() as db:
-            for row in rows:
-                for found in db.rows(f"SELECT {', '.join(OUTBOX)} FROM outbox WHERE row = ?", row):
-                    values = dict(zip(OUTBOX, found, strict=True))
-                    values["attempts"] = _whole(values["attempts"]) + 1
-                    crc = crc_of("outbox", list(values.values()))
-                    db.change("UPDATE outbox SET attempts = ?, crc = ? WHERE row = ?", values["attempts"], crc, row)
-
-    def drop_expired(self, now: float) -> int:
-        """Take messages out whose `expires_at` has passed; gives their number."""
-        with self._held() as db:
-            return db.change("DELETE FROM outbox WHERE expires_at <= ?", now)
 
     def meta_set(self, key: str, value: str | None) -> None:
         """Keep a setting of the caller's, or take it away with None."""
@@ -147,23 +132,26 @@ class Transaction(Reading):
             write_meta(db, "lost", None)
             self._changes.released = True
 
-    def prune(self, older_than: float, keep_rows: int, most: int = 50) -> int:
+    def prune(self, older_than: float, keep_rows: int, most: int = 50) -> list[RunRow]:
         """Delete runs that ended before `older_than`, and all but the newest `keep_rows` that have ended.
 
-        At most `most` of them, the oldest first, so that the transaction stays small; gives their number: while it
-        is `most` there may be more. The newest row of all stays: its number must not be given again.
+        At most `most` of them, the oldest first, so that the transaction stays small; gives them: while they are
+        `most` there may be more. The newest row of all stays: its number must not be given again. So do those whose
+        state waits in the outbox or has to be queued again.
         """
         with self._held() as db:
             ended = db.rows(
-                "SELECT row FROM (SELECT row, ended_at, row_number() OVER (ORDER BY row DESC) AS rank FROM run"
+                "SELECT row FROM (SELECT row, ended_at, shown, row_number() OVER (ORDER BY row DESC) AS rank FROM run"
                 " WHERE state = 'ended') WHERE (ended_at < ? OR rank > ?) AND row < (SELECT max(row) FROM run)"
-                " ORDER BY row LIMIT ?",
+                f" AND shown <> 'dropped' AND {NOT_WAITING} ORDER BY row LIMIT ?",
                 older_than, keep_rows, most,
             )  # fmt: skip
-            for (row,) in ended:
+            rows = [_whole(row) for (row,) in ended]
+            runs = [run for row in rows if (run := self._one_run(db, "WHERE run.row = ?", row))]
+            for row in rows:
                 for table, key in (("event", "run"), ("request", "run"), ("run", "row")):
                     db.change(f"DELETE FROM {table} WHERE {key} = ?", row)
-            return len(ended)
+            return runs
 
     def delete_published(self) -> None:
         with self._held() as db:
@@ -224,8 +212,16 @@ class Transaction(Reading):
             count, size = db.one("SELECT count(*), sum(length(topic) + length(payload)) FROM outbox") or (0, 0)
             if _whole(count) <= self._cap.rows and _whole(size or 0) <= self._cap.bytes:
                 return
-            db.change("DELETE FROM outbox WHERE row = (SELECT row FROM outbox ORDER BY kind = 'reply', row LIMIT 1)")
+            for row, run in db.rows("SELECT row, run FROM outbox ORDER BY kind = 'reply', row LIMIT 1"):
+                db.change("DELETE FROM outbox WHERE row = ?", row)
+                if run is not None:
+                    self._show(db, _whole(run), "dropped")
             self._changes.dropped += 1
+
+    def _show(self, db: Database, row: int, shown: Shown) -> None:
+        columns = self._columns(db, row)
+        if columns["shown"] != shown:
+            self._rewrite(db, {**columns, "shown": shown})
 
 
 def _real(seconds: float | None) -> float | None:

@@ -1,8 +1,10 @@
 """The daemon as a process: exit codes, systemd's socket, the watchdog, a store that cannot be used."""
 
 import os
+import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +137,39 @@ def test_a_node_whose_state_was_lost_is_degraded_in_its_status_and_to_a_query(
         found = client.data("query", {}, "status")
         assert isinstance(found, dict) and found["status"]["state"] == "degraded"
         assert any("state" in fault for fault in found["status"]["faults"])
+
+
+def test_a_disk_that_fails_while_it_runs_ends_it_with_74_and_nothing_is_done(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto).start()
+    with house.client() as client:
+        wait_online(client)
+        resource.prlimit(house.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        client.send("call", {"id": "b1"}, "ring")
+        assert house.wait(15) == 74
+        assert house.ledger("ring") == []
+        house.start()
+        assert client.ask("call", {"id": "b1"}, "ring").ok
+        assert len(house.ledger("ring")) == 1
+
+
+def test_a_damaged_run_that_has_ended_costs_its_query_and_nothing_else(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto).start()
+    with house.client() as client:
+        wait_online(client)
+        assert client.ask("call", {"id": "d1", "args": {"name": "tank"}}, "look").ok
+        assert house.stop() == 0
+        db = sqlite3.connect(house.folder / "state" / "state.db")
+        with db:
+            db.execute("UPDATE event SET body = 'x' WHERE seq = 0")
+        db.close()
+        house.start()
+        reply = client.ask("query", {"task": "d1"}, "journal")
+        assert reply.error is not None and reply.error.code == "store_failed" and not reply.error.retryable
+        assert client.ask("call", {"id": "d2", "args": {"name": "tank"}}, "look").ok
 
 
 def test_above_the_hard_memory_limit_it_stops_in_order_with_75(mosquitto: Mosquitto, make_house: MakeHouse) -> None:

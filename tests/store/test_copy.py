@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from rea_edge.errors import StoreUnusable
-from rea_edge.store import Store
+from rea_edge.store import Store, StoreCopy
 from tests.store.children import command, read_until, running
 
 
 def test_a_copy_shows_what_stands_in_the_wal_of_another_process(folder: Path) -> None:
     with running(command("commit", folder, "3")) as child:
         read_until(child, "done")
-        with Store.read_copy(folder) as copy:
+        with StoreCopy(folder) as copy:
             assert [run.row for run in copy.runs(9)] == [3, 2, 1]
             assert copy.events(2) == [f"2.{seq}".encode() * 200 for seq in range(4)] + [b"end"]
             assert (copy.damage, copy.lost) == ([], None)
@@ -35,7 +35,7 @@ def test_a_copy_names_what_is_damaged_and_shows_the_rest(folder: Path) -> None:
     db = sqlite3.connect(folder / "state.db")
     db.executescript("update event set body = 'x' where run = 1 and seq = 1; update run set who = 'x' where row = 2")
     db.close()
-    with Store.read_copy(folder) as copy:
+    with StoreCopy(folder) as copy:
         assert copy.events(1) == [b"one", b"three"]
         assert [run.row for run in copy.runs(9)] == [1]
         assert list(copy.damage) == ["event 1 of run 1", "events 0 to 3 of run 1: not all are there", "run 2"]
@@ -47,7 +47,7 @@ def test_no_state_is_said_to_be_none_and_nothing_is_written(folder: Path, conten
     if content is not None:
         (folder / "state.db").write_bytes(content)
     with pytest.raises(StoreUnusable, match=r"state\.db"):
-        Store.read_copy(folder)
+        StoreCopy(folder)
     assert [path.name for path in folder.iterdir()] == ([] if content is None else ["state.db"])
 
 
@@ -58,5 +58,5 @@ def test_a_state_that_was_set_aside_can_still_be_read(folder: Path) -> None:
     store.close()
     (folder / "state.id").write_text("another")
     Store.open(folder).close()
-    with Store.read_copy(folder / "broken-1") as copy:
+    with StoreCopy(folder / "broken-1") as copy:
         assert [run.id for run in copy.runs(9)] == ["t1"]

@@ -14,7 +14,7 @@ def topics(store: Store) -> list[str]:
 
 def test_messages_come_back_as_they_were_put_and_in_order(store: Store) -> None:
     with store.transaction() as tx:
-        first = tx.put("reply", "r/1", b"\x00", qos=0, expires_at=5, correlation=b"\xff")
+        first = tx.put("reply", "r/1", b"\x00", qos=0, correlation=b"\xff")
         tx.put("state", "s/1", b"{}", retain=True)
         assert [message.row for message in tx.pull(1)] == [first]
     one, two = store.pull(10)
@@ -26,8 +26,8 @@ def test_messages_come_back_as_they_were_put_and_in_order(store: Store) -> None:
         0,
         False,
     )
-    assert (one.expires_at, one.correlation, one.attempts) == (5.0, b"\xff", 0)
-    assert (two.kind, two.qos, two.retain, two.expires_at, two.correlation) == ("state", 1, True, None, None)
+    assert (one.run, one.correlation) == (None, b"\xff")
+    assert (two.kind, two.qos, two.retain, two.correlation) == ("state", 1, True, None)
     assert store.pull(1) == [one]
     assert store.pull(1, not_in={one.row}) == [two]
 
@@ -142,11 +142,53 @@ def test_a_drop_that_is_undone_is_not_counted(folder: Path, opened: Opener) -> N
     assert store.usage().dropped == 0
 
 
-def test_expired_messages_are_taken_out_and_attempts_are_kept(store: Store) -> None:
+def ended_task(store: Store, id: str, ended_at: float | None) -> int:
     with store.transaction() as tx:
-        tx.put("reply", "old", b"x", expires_at=10.0)
-        kept = tx.put("reply", "new", b"x", expires_at=10.1)
-        tx.put("reply", "ever", b"x")
-        tx.count_attempt([kept, 99])
-        assert tx.drop_expired(10.0) == 1
-    assert [(message.topic, message.attempts) for message in store.pull()] == [("new", 1), ("ever", 0)]
+        run, _ = tx.add_run("task", "me", id, "sha256:0", b"", None)
+        tx.set_state(run.row, "ended", "achieved", ended_at)
+        tx.put("state", f"s/{id}", b"{}", run=run.row)
+    return run.row
+
+
+def test_a_run_whose_state_was_dropped_is_known_until_it_is_queued_again(folder: Path, opened: Opener) -> None:
+    store = opened(folder, outbox_rows=1)
+    first = ended_task(store, "t1", 1.0)
+    assert store.dropped(9) == []
+    ended_task(store, "t2", 1.0)
+    assert [run.row for run in store.dropped(9)] == [first] and not store.has_room()
+    store.close()
+    store = opened(folder)
+    assert [run.row for run in store.dropped(9)] == [first] and store.has_room()
+    with store.transaction() as tx:
+        tx.put("state", "s/t1", b"{}", run=first)
+    assert store.dropped(9) == []
+
+
+def test_a_state_stands_from_its_publication_until_an_empty_one_is_queued(store: Store) -> None:
+    row = ended_task(store, "t1", 7.5)
+    assert store.standing() == []
+    store.sent([message.row for message in store.pull()])
+    untimed = ended_task(store, "t2", None)
+    store.sent([message.row for message in store.pull()])
+    with store.transaction():
+        pass
+    assert store.standing() == [(row, 7.5), (untimed, None)]
+    with store.transaction() as tx:
+        tx.put("state", "s/t1", b"", retain=True, run=row)
+    assert store.standing() == [(untimed, None)]
+    assert [(message.topic, message.payload) for message in store.pull()] == [("s/t1", b"")]
+
+
+def test_a_run_is_not_pruned_while_its_state_waits_or_was_dropped(folder: Path, opened: Opener) -> None:
+    store = opened(folder, outbox_rows=1)
+    dropped, waiting = ended_task(store, "t1", 1.0), ended_task(store, "t2", 1.0)
+    with store.transaction() as tx:
+        tx.add_run("call", "me", "newest", "sha256:0", b"", None)
+        assert tx.prune(older_than=9.0, keep_rows=9) == []
+    store.sent([message.row for message in store.pull()])
+    with store.transaction() as tx:
+        assert [run.row for run in tx.prune(older_than=9.0, keep_rows=9)] == [waiting]
+        tx.put("state", "s/t1", b"{}", run=dropped)
+    store.sent([message.row for message in store.pull()])
+    with store.transaction() as tx:
+        assert [run.row for run in tx.prune(older_than=9.0, keep_rows=9)] == [dropped]

@@ -1,0 +1,86 @@
+"""What the store and the broker's retained states need from time to time. Turned by the main thread; runs nothing."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from rea_edge.clock import boot_s
+from rea_edge.errors import StoreFull
+from rea_edge.journal import run_from
+from rea_edge.report import Report
+from rea_edge.store import Store, Transaction
+
+log = logging.getLogger("rea_edge.upkeep")
+
+STATE_KEEP_S = 86_400.0  # after the end of a task its state is taken off the broker: time enough to be read
+KEEP_S = 30 * 86_400.0  # and then its journal
+KEEP_RUNS = 2000  # of those that have ended
+EVERY_S = 300.0  # also how often the time is written down at which the node is known to have been up
+AT_ONCE = 20  # runs in one transaction, which keeps others waiting
+
+
+class Upkeep:
+    """`clock` is wall seconds or None while it is not trusted; `uptime` boot-time seconds, always trusted."""
+
+    def __init__(
+        self, store: Store, report: Report, clock: Callable[[], float | None], uptime: Callable[[], float] = boot_s
+    ) -> None:
+        self._store = store
+        self._report = report
+        self._clock = clock
+        self._uptime = uptime
+        self._due_s = 0.0
+        self._seen_ended_s: dict[int, float] = {}  # by row: for ends that cannot be compared with the wall clock
+
+    def turn(self) -> bool:
+        """Do what is due; True if something waits in the outbox because of it."""
+        try:
+            queued = self._queue_dropped()
+            if time.monotonic() >= self._due_s:
+                self._due_s = time.monotonic() + EVERY_S
+                queued |= self.keep()
+        except StoreFull as exc:
+            log.error("event=disk_full detail=%r", str(exc))
+            return False
+        return queued
+
+    def keep(self) -> bool:
+        """Write down that the node was up at this time, clear old states, prune old runs."""
+        now = self._clock()
+        due = self._states_due(now)
+        with self._store.transaction() as tx:
+            if now is not None:
+                tx.meta_set("seen_at", repr(now))
+            cleared = self._clear(tx, due)
+            pruned = tx.prune(now - KEEP_S if now is not None else 0.0, KEEP_RUNS)
+            for row in pruned:
+                if row.kind == "task" and row.shown == "yes":
+                    self._report.clear(tx, row, pruned=True)
+        return cleared or bool(pruned)
+
+    def _clear(self, tx: Transaction, due: list[int]) -> bool:
+        for number in due:
+            if row := tx.run(number):
+                self._report.clear(tx, row)
+        return bool(due)
+
+    def _states_due(self, now: float | None) -> list[int]:
+        standing = self._store.standing()
+        up_s = self._uptime()
+        unknown = [row for row, ended_at in standing if now is None or ended_at is None]
+        self._seen_ended_s = {row: self._seen_ended_s.get(row, up_s) for row in unknown}
+        due = [row for row, seen_s in self._seen_ended_s.items() if up_s - seen_s >= STATE_KEEP_S]
+        if now is not None:
+            due += [row for row, ended_at in standing if ended_at is not None and now - ended_at >= STATE_KEEP_S]
+        return due[:AT_ONCE]
+
+    def _queue_dropped(self) -> bool:
+        """States that went from a full outbox are made again from their runs, once it is half empty."""
+        rows = self._store.dropped(AT_ONCE)
+        if not rows or not self._store.has_room():
+            return False
+        with self._store.transaction() as tx:
+            for row in rows:
+                if fresh := tx.run(row.row):
+                    self._report.publish_again(tx, fresh, run_from(tx, fresh))
+        return True

@@ -1,0 +1,139 @@
+"""States leave the broker a day after their end, dropped ones come back, on a real store with clocks we turn."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rea_edge.daemon.upkeep import KEEP_RUNS, KEEP_S, STATE_KEEP_S, Upkeep
+from rea_edge.journal import Journal, encode
+from rea_edge.records import Ended, Job
+from rea_edge.report import Report
+from rea_edge.store import RunRow, Store
+from rea_edge.topics import Topics
+
+TOPICS = Topics("rea/v1", "n1")
+
+
+class Node:
+    """A store with its upkeep. `at` is the wall clock (None: not trusted), `up_s` the boot-time clock."""
+
+    def __init__(self, store: Store) -> None:
+        self.at: float | None = 1_000_000.0
+        self.up_s = 50.0
+        self.store = store
+        self.report = Report(TOPICS, lambda: self.at, 0.0)
+        self.journal = Journal(store, self.report.publish, lambda: self.at)
+        self.upkeep = Upkeep(store, self.report, lambda: self.at, lambda: self.up_s)
+
+    def ended(self, task_id: str, answer: str = "done") -> RunRow:
+        with self.store.transaction() as tx:
+            row, _ = tx.add_run("task", "me", task_id, "sha256:0", encode(Job(goal="goal")), self.at)
+        held = self.journal.load(row)
+        held.commit(Ended(outcome="achieved", answer=answer))
+        return held.row
+
+    def published(self) -> dict[str, bytes]:
+        """What the broker would get now, by topic."""
+        messages = self.store.pull()
+        self.store.sent([message.row for message in messages])
+        with self.store.transaction():
+            pass
+        return {message.topic: message.payload for message in messages}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    store = Store.open(tmp_path / "state", outbox_rows=6)
+    yield Node(store)
+    store.close()
+
+
+def state(task_id: str) -> str:
+    return TOPICS.state("me", task_id)
+
+
+def test_a_state_is_cleared_a_day_after_the_end_and_not_before(node: Node) -> None:
+    node.ended("t1")
+    node.published()
+    node.at = 1_000_000.0 + STATE_KEEP_S - 1
+    assert not node.upkeep.keep() and node.published() == {}
+    node.at += 1
+    assert node.upkeep.keep() and node.published() == {state("t1"): b""}
+    assert not node.upkeep.keep() and node.published() == {}
+
+
+def test_a_state_that_was_not_published_yet_is_never_replaced_by_nothing(node: Node) -> None:
+    node.ended("t1")
+    node.at = 1_000_000.0 + 2 * STATE_KEEP_S
+    assert not node.upkeep.keep()
+    assert b"achieved" in node.published()[state("t1")]
+    assert node.upkeep.keep() and node.published() == {state("t1"): b""}
+
+
+@pytest.mark.parametrize("ended_at", [None, 1_000_000.0], ids=["ended untrusted", "trusted only at the end"])
+def test_without_a_trusted_clock_a_day_of_uptime_counts_from_when_the_end_was_seen(
+    node: Node, ended_at: float | None
+) -> None:
+    node.at = ended_at
+    node.ended("t1")
+    node.published()
+    node.at = None
+    assert not node.upkeep.keep()
+    node.up_s += STATE_KEEP_S - 1
+    assert not node.upkeep.keep()
+    node.up_s += 1
+    assert node.upkeep.keep() and node.published() == {state("t1"): b""}
+
+
+def test_an_end_at_an_unknown_time_is_not_measured_by_the_wall_clock(node: Node) -> None:
+    node.at = None
+    node.ended("t1")
+    node.published()
+    node.at = 9_000_000.0
+    assert not node.upkeep.keep()
+
+
+def test_a_run_is_pruned_a_month_after_its_end(node: Node) -> None:
+    node.ended("t1")
+    node.ended("t2")
+    node.published()
+    node.at = 1_000_000.0 + STATE_KEEP_S
+    node.upkeep.keep()
+    node.published()
+    node.at = 1_000_000.0 + KEEP_S + 1
+    assert node.upkeep.keep()
+    assert [row.id for row in node.store.runs(9)] == ["t2"]  # the newest keeps its number from being given again
+
+
+def test_beyond_the_runs_that_are_kept_a_state_goes_with_its_run(node: Node) -> None:
+    node.ended("t0")
+    node.published()
+    with node.store.transaction() as tx:
+        for number in range(KEEP_RUNS):
+            row, _ = tx.add_run("call", "me", f"c{number}", "sha256:0", b"{}", None)
+            tx.set_state(row.row, "ended", "achieved", node.at)
+    assert node.upkeep.keep() and node.published() == {state("t0"): b""}
+    assert node.store.run_of("task", "me", "t0") is None
+
+
+def test_a_state_dropped_from_a_full_outbox_is_queued_again_once_there_is_room(node: Node) -> None:
+    for number in range(6):
+        node.ended(f"t{number}", answer=f"answer {number}")
+    kept = node.published()
+    assert state("t0") not in kept and state("t5") in kept
+    assert node.upkeep.turn()
+    again = node.published()
+    assert msgspec.json.decode(again[state("t0")])["answer"] == "answer 0"
+    assert TOPICS.last("me") not in again, "the newest answer is not replaced by an older one"
+    assert not node.upkeep.turn() or node.published()
+    assert node.store.dropped(9) == []
+
+
+def test_nothing_is_queued_again_while_the_outbox_is_full(node: Node) -> None:
+    for number in range(6):
+        node.ended(f"t{number}")
+    before = [message.row for message in node.store.pull()]
+    assert not node.upkeep.turn()
+    assert [message.row for message in node.store.pull()] == before
