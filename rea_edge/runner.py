@@ -92,6 +92,10 @@ class Runner:
         if held.run.phase != "accepted":
             self._commit(held, Resumed(clean=clean))
 
+    def end(self, held: Held, ended: Ended) -> None:
+        """Write down an end that does not follow from the run itself, and tell it."""
+        self._commit(held, ended)
+
     def finish(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         """Perform effects until the run has ended.
 

@@ -99,7 +99,7 @@ class Lane:
                     self.runner.resume(held, clean=clean)
                     clean = None
                 if held.run.phase == "accepted" and self._expired(row):
-                    held.commit(_EXPIRED)
+                    self.runner.end(held, _EXPIRED)
                 self.runner.finish(held, cancel, self._stop.is_set)
             except StoreFull as full:
                 # Nothing was written and nothing was started: the same commit is tried again when there is room.

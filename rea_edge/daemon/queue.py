@@ -1,10 +1,10 @@
 """Which run is next and who holds it: in memory, made again from the store at each start. Knows no run's content."""
 
 import threading
-import time
 from typing import Literal
 
 from rea_edge.cancel import Cancel
+from rea_edge.clock import boot_s
 from rea_edge.store import RunRow
 
 Kind = Literal["task", "call"]
@@ -17,15 +17,15 @@ class Waiting:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._waiting: dict[Kind, dict[int, RunRow]] = {"task": {}, "call": {}}
-        self._since_s: dict[int, float] = {}
         self._held: dict[int, Cancel] = {}
+        self._since_s: dict[int, float] = {}  # boot-time seconds of each run that waits or is held
         self._closed = False
 
     def put(self, row: RunRow) -> None:
         with self._changed:
             if row.row not in self._held:
                 self._waiting[row.kind][row.row] = row
-                self._since_s.setdefault(row.row, time.monotonic())
+                self._since_s.setdefault(row.row, boot_s())
                 self._changed.notify_all()
 
     def take(self, kind: Kind) -> tuple[RunRow, Cancel] | None:
@@ -54,7 +54,7 @@ class Waiting:
         """How long ago a run that waits or is held was put here (not: accepted, which may have been before a restart)."""
         with self._changed:
             since_s = self._since_s.get(row)
-        return 0.0 if since_s is None else time.monotonic() - since_s
+        return 0.0 if since_s is None else boot_s() - since_s
 
     def cancel(self, row: int) -> bool:
         """End the effect under way of a held run; False if no lane holds it."""

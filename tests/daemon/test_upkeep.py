@@ -93,6 +93,8 @@ def test_an_end_at_an_unknown_time_is_not_measured_by_the_wall_clock(node: Node)
     node.published()
     node.at = 9_000_000.0
     assert not node.upkeep.keep()
+    node.up_s += STATE_KEEP_S
+    assert node.upkeep.keep() and node.published() == {state("t1"): b""}
 
 
 def test_a_run_is_pruned_a_month_after_its_end(node: Node) -> None:
