@@ -272,6 +272,7 @@ def _returned(run: Run, event: Returned) -> Run:
         done=(*run.done, Done(n=head.n, tool=head.call.name, args=head.call.args, result=word)),
         used=budget.spend_seconds(run.used, event.seconds),
         observations=run.observations + ok,
+        finish_refused=run.finish_refused and not ok,  # new evidence: the next finish is another one
         strikes=0,
         last=f"{head.call.name}: {text}",
     )

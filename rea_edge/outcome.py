@@ -15,8 +15,28 @@ def incomplete(run: Run, finish: Finish) -> str | None:
     if run.observations < least:
         wanted = "one tool result" if least == 1 else f"{least} tool results"
         return f"Not complete yet: an answer must rest on at least {wanted} of this task; there are {run.observations}."
-    if not finish.answer.strip() and run.begun.protocol != "command":
-        return "Not complete yet: the answer is empty."
+    if run.begun.protocol == "command":
+        return None  # code writes the answer, and a line has no thought
+    fault = _fault(finish, [offer.name for offer in run.begun.offers])
+    return f"Not complete yet: {fault}" if fault else None
+
+
+def _fault(finish: Finish, tools: list[str]) -> str | None:
+    """What is wrong with the words of a finish. Where no tool is on offer, asking back and promising may be all."""
+    if not finish.answer.strip():
+        return "the answer is empty."
+    from rea_edge import phrasing  # its patterns are for a node that thinks, not for one that waits
+
+    if phrasing.breaks_off(finish.answer):
+        return "the answer breaks off. Give it whole."
+    if not tools:
+        return None
+    if tool := phrasing.announced(finish.thought, tools):
+        return f"the thought announces a call of {tool}, but the message finishes. Call it, or finish without it."
+    if phrasing.promises(finish.answer):
+        return "the answer announces an act that was not done. Do it with a tool, or say what is so."
+    if phrasing.only_asks(finish.answer):
+        return "the answer only asks, and nobody replies during a task. Use the tools, say what is known, or give up."
     return None
 
 

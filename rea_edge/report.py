@@ -22,6 +22,7 @@ from rea_edge.records import (
     Ended,
     Event,
     Fault,
+    Finish,
     Guard,
     Intended,
     Malformed,
@@ -232,6 +233,8 @@ def _answer_words(run: Run, event: Answered, said: Callable[..., TaskEvent]) -> 
     if isinstance(event.decision, Guard):
         guard = event.decision
         told.append(said("note", f"{guard.then.name} runs only if {guard.path} {guard.op} {guard.value}"))
+    if isinstance(event.decision, Finish) and run.phase == "ready":
+        told.append(said("check", f"{run.told[-1].text} The answer was: {event.decision.answer}"))
     first, *rest = [*told, *_opened(run, said)]
     cost = {"in": event.prompt_tokens, "out": event.completion_tokens}
     return [msgspec.structs.replace(first, tokens=cost, ms=int(event.seconds * 1000)), *rest]
