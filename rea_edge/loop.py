@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, condition, context, outcome, telling
+from rea_edge import budget, circles, condition, context, outcome, telling
 from rea_edge.errors import Code
 from rea_edge.records import (
     Act,
@@ -150,6 +150,10 @@ def _next_call(run: Run) -> Act | Record:
     if run.used.seconds >= run.job.limits.task_s:
         return Record(event=outcome.exceeded(run, "seconds"))
     head = run.open[0]
+    if run.begun is not None and (why := circles.endless(run, head.call)):
+        return Record(event=outcome.gave_up(run, why))
+    if run.begun is not None and (why := circles.refusal(run, head.call)):
+        return Record(event=Refused(n=head.n, reason=why))
     return Act(n=head.n, call=head.call, effect=head.effect, seconds=min(run.job.limits.tool_s, _seconds_left(run)))
 
 
@@ -251,7 +255,7 @@ def _refused(run: Run, event: Refused) -> Run:
     head, *rest = run.open
     assert head.n == event.n, (head.n, event.n)
     done = Done(n=head.n, tool=head.call.name, args=head.call.args, result="denied")
-    run = _with(run, open=tuple(rest), done=(*run.done, done), strikes=0)
+    run = circles.after_refusal(_with(run, open=tuple(rest), done=(*run.done, done), strikes=0), head.call)
     if run.job.call is not None:
         return _close(run, _failed(run, "policy_denied", event.reason))
     if _one_line(run):
@@ -278,10 +282,10 @@ def _returned(run: Run, event: Returned) -> Run:
     )
     if run.job.call is not None:
         return _close(run, _end_of_call(run, event))
-    assert run.begun is not None
-    if run.begun.protocol == "command":
+    run = circles.after(run, head, event.result)
+    if run.begun is not None and run.begun.protocol == "command":
         return _returned_to_line(run, head, event)
-    return _go_on(_tell(run, Told(n=head.n, tool=head.call.name, text=text)))
+    return _told_result(run, head, text)
 
 
 def _end_of_call(run: Run, event: Returned) -> Ended:
@@ -302,7 +306,7 @@ def _returned_to_line(run: Run, head: OpenCall, event: Returned) -> Run:
         said = f"{head.call.name} failed: {event.result.message}"
         if _one_line(run):
             return _close(run, _failed(run, "outcome_unknown" if event.unknown else "tool_failed", said))
-        return _go_on(_tell(_with(run, guard=None), Told(n=head.n, tool=head.call.name, text=said)))
+        return _told_result(_with(run, guard=None), head, said)
     value: object = msgspec.json.decode(event.result.data)
     if run.guard is None:
         return _said(_with(run, because=""), head, run.because + telling.answer_from(head.call, value))
@@ -315,7 +319,7 @@ def _returned_to_line(run: Run, head: OpenCall, event: Returned) -> Run:
         return _said(run, head, sentence)
     if _one_line(run):
         return _close(run, outcome.gave_up(run, sentence))
-    return _go_on(_tell(run, Told(n=head.n, tool=head.call.name, text=sentence)))
+    return _told_result(run, head, sentence)
 
 
 def _said(run: Run, head: OpenCall, sentence: str) -> Run:
@@ -323,7 +327,7 @@ def _said(run: Run, head: OpenCall, sentence: str) -> Run:
     run = _with(run, answers=(*run.answers, sentence))
     if run.begun is None or len(run.answers) >= run.begun.commands:
         return _close(run, outcome.finished(run, Finish(answer="")))
-    return _go_on(_tell(run, Told(n=head.n, tool=head.call.name, text=sentence)))
+    return _told_result(run, head, sentence)
 
 
 def _resumed(run: Run, event: Resumed) -> Run:
@@ -346,6 +350,11 @@ def _with_intent(head: OpenCall) -> OpenCall:
 
 def _tell(run: Run, told: Told) -> Run:
     return _with(run, told=(*run.told, told))
+
+
+def _told_result(run: Run, head: OpenCall, text: str) -> Run:
+    remark = circles.remark(run, head.call)
+    return _go_on(_tell(run, Told(n=head.n, tool=head.call.name, text=f"{text}\n{remark}" if remark else text)))
 
 
 def _go_on(run: Run) -> Run:

@@ -295,9 +295,9 @@ class Act(Frozen, frozen=True, kw_only=True, tag="act"):
 
 
 class Record(Frozen, frozen=True, kw_only=True, tag="record"):
-    """Nothing to perform: this event follows from the journal alone (the end, or a call in doubt after a crash)."""
+    """Nothing to perform: this event follows from the journal alone (the end, a call in doubt after a crash, a circle)."""
 
-    event: Ended | Returned
+    event: Ended | Returned | Refused
 
 
 class Rest(Frozen, frozen=True, kw_only=True, tag="rest"):
@@ -354,6 +354,14 @@ class Told(Frozen, frozen=True, kw_only=True):
     tool: str = ""
 
 
+class Seen(Frozen, frozen=True, kw_only=True):
+    """A call that returned a value, how often in a row it was this one; both as digests."""
+
+    call: str
+    result: str
+    times: int
+
+
 Phase = Literal["accepted", "ready", "asked", "acting", "closing", "ended"]
 
 
@@ -383,6 +391,9 @@ class Run(Frozen, frozen=True, kw_only=True):
     last: str = ""  # the newest observation in words, for the fallback answer
     malformed: int = 0  # in a row
     finish_refused: bool = False
+    seen: tuple[Seen, ...] = ()  # since the last act
+    failing: dict[str, int] = field(default_factory=dict)  # by tool: failures in a row
+    warned: tuple[str, ...] = ()  # calls and tools that were refused for going in circles
     strikes: int = 0  # unclean starts in a row with an effect under way
     cancel: str | None = None
     ended: Ended | None = None

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "rea_edge"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "records", "wire"),
     ("topics", "budget", "canonical", "schema", "condition"),
-    ("telling", "decision", "opening", "context", "gate", "phrasing", "outcome"),
+    ("telling", "decision", "opening", "context", "gate", "phrasing", "circles", "outcome"),
     ("loop",),
     (
         "cancel",

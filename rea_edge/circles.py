@@ -1,0 +1,80 @@
+"""Going in circles: the same call with the same result, and a tool that only fails. Pure.
+
+A call that gave the same result twice is refused, and asked for once more it ends the run; a tool that failed three
+times in a row is closed. An act that ran makes every other reading new, since the world may be another.
+"""
+
+from hashlib import sha256
+
+import msgspec
+
+from rea_edge.records import Call, Fault, Ok, OpenCall, Result, Run, Seen
+
+SAME_RESULTS = 2  # a first reading and one to make sure
+FAILURES = 3
+_REMEMBERED = 32  # different calls; a circle that is wider meets the limit of steps
+
+
+def after(run: Run, head: OpenCall, result: Result) -> Run:
+    """The run with what this result says about repetition."""
+    name, key = head.call.name, _key(head.call)
+    seen = [item for item in run.seen if item.call != key and head.effect == "read"]
+    failing = {tool: times for tool, times in run.failing.items() if tool != name}
+    match result:
+        case Ok(data=data):
+            digest = _digest(bytes(data))
+            times = next((item.times for item in run.seen if item.call == key and item.result == digest), 0)
+            seen.append(Seen(call=key, result=digest, times=times + 1))
+        case Fault():
+            failing[name] = run.failing.get(name, 0) + 1
+    return msgspec.structs.replace(run, seen=tuple(seen[-_REMEMBERED:]), failing=failing)
+
+
+def remark(run: Run, call: Call) -> str:
+    """What the model is told beside the result that `after` has just taken in; empty if nothing."""
+    if run.failing.get(call.name, 0) == FAILURES:
+        return f"{call.name} failed {FAILURES} times in a row and is closed for this task: go on without it."
+    if _times(run, call) >= SAME_RESULTS:
+        return "This call gave the same result before: this is a conclusion, decide from it."
+    return ""
+
+
+def refusal(run: Run, call: Call) -> str | None:
+    """Why this call is not started, or None."""
+    if run.failing.get(call.name, 0) >= FAILURES:
+        return f"{call.name} is closed for this task: it failed {FAILURES} times in a row"
+    if (times := _times(run, call)) >= SAME_RESULTS:
+        return f"not run: it gave the same result {times} times already; this is a conclusion, decide from it"
+    return None
+
+
+def after_refusal(run: Run, call: Call) -> Run:
+    """The run with this call refused, if it was for going in circles; the gate's refusals may be lifted any time."""
+    if refusal(run, call) is None:
+        return run
+    return msgspec.structs.replace(run, warned=(*run.warned, _subject(run, call)))
+
+
+def endless(run: Run, call: Call) -> str | None:
+    """Why the run has to end instead of refusing this call a second time, or None."""
+    if refusal(run, call) is None or _subject(run, call) not in run.warned:
+        return None
+    why = "a tool that is closed" if run.failing.get(call.name, 0) >= FAILURES else "a call whose result is known"
+    return f"going in circles: {call.name} was asked for again, {why}"
+
+
+def _subject(run: Run, call: Call) -> str:
+    return call.name if run.failing.get(call.name, 0) >= FAILURES else _key(call)
+
+
+def _times(run: Run, call: Call) -> int:
+    key = _key(call)
+    return next((item.times for item in run.seen if item.call == key), 0)
+
+
+def _key(call: Call) -> str:
+    return f"{call.name} {_digest(msgspec.json.encode(call.args, order='deterministic'))}"
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()[:16]
