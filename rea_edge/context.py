@@ -7,10 +7,25 @@ server's prompt cache holds. Nothing here changes at the head of the prompt from
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from rea_edge.budget import LEAST_ANSWER, tokens_of
-from rea_edge.records import Args, Asked, Calls, Decision, Fault, Malformed, Ok, Result, Run, Told
+from rea_edge.records import Args, Asked, Call, Calls, Decision, Fault, Malformed, Ok, Protocol, Result, Run, Told
+
+
+class _Function(Struct):
+    name: str
+    arguments: str
+
+
+class _Call(Struct):
+    id: str
+    function: _Function
+
+
+class _Turn(Struct):
+    tool_calls: tuple[_Call, ...] = ()
+
 
 OBSERVATION_CHARS = 2048
 _TRIM_TO = 0.6  # of the room: trimming rarely, and then well, keeps the prefix stable in between
@@ -96,6 +111,24 @@ def told_turns(run: Run) -> tuple[Raw, ...]:
     return (_message(role="user", content="\n".join(_line(told, run) for told in run.told)),)
 
 
+def as_text(history: Sequence[Sequence[Raw]], protocol: Protocol) -> tuple[tuple[Raw, ...], ...]:
+    """A history for another protocol: native calls and their results become text, in its own form of a call."""
+    return tuple(_round_as_text(round_, protocol) for round_ in history)
+
+
+def written_call(protocol: Protocol, call: Call) -> str:
+    """A call as an answer in this protocol has it; native calls, which stand beside the text, as a JSON object."""
+    match protocol:
+        case "react":
+            return f"Action: {call.name}\nAction Input: {_json(call.args)}"
+        case "command":
+            return " ".join([call.name, *(f"{key}={_json(value)}" for key, value in call.args.items())])
+        case "json":
+            return _json({"action": "tool", "tool_name": call.name, "tool_args": call.args})
+        case "native":
+            return _json({"name": call.name, "arguments": call.args})
+
+
 def observation(result: Result) -> str:
     """A result as the model reads it: JSON, at most `OBSERVATION_CHARS`, a failure or an empty value said as such."""
     match result:
@@ -106,6 +139,23 @@ def observation(result: Result) -> str:
                 {"suggestion": suggestion[:400]} if suggestion else {}
             )
             return msgspec.json.encode({"ok": False, "error": error}).decode()
+
+
+def _round_as_text(round_: Sequence[Raw], protocol: Protocol) -> tuple[Raw, ...]:
+    calls = _calls_in(round_[0])
+    if not calls:
+        return tuple(round_)
+    said = msgspec.json.decode(round_[0], type=dict[str, object]).get("content")
+    written = [written_call(protocol, Call(name=name, args=args)) for name, args in calls.values()]
+    turns = [
+        _message(role="assistant", content="\n".join([*([said] if isinstance(said, str) and said else []), *written]))
+    ]
+    results: list[str] = []
+    for turn in round_[1:]:
+        told = msgspec.json.decode(turn, type=dict[str, object])
+        name, _ = calls.get(str(told.get("tool_call_id")), ("", {}))
+        results.append(f"Observation of {name}: {told['content']}" if name else str(told["content"]))
+    return (*turns, *([_message(role="user", content="\n".join(results))] if results else []))
 
 
 def _line(told: Told, run: Run) -> str:
@@ -124,6 +174,10 @@ def _message(**members: object) -> Raw:
     return Raw(msgspec.json.encode(members))
 
 
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
 def _text_of(message: Args) -> str:
     content = message.get("content")
     if isinstance(content, str) and content.strip():
@@ -133,8 +187,16 @@ def _text_of(message: Args) -> str:
 
 
 def _call_ids(turn: Raw) -> list[str]:
-    calls = msgspec.json.decode(turn, type=dict[str, object]).get("tool_calls")
-    return [str(call["id"]) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return list(_calls_in(turn))
+
+
+def _calls_in(turn: Raw) -> dict[str, tuple[str, Args]]:
+    """The native calls of an assistant's turn as we wrote it, by id."""
+    calls = msgspec.json.decode(turn, type=_Turn).tool_calls
+    return {
+        call.id: (call.function.name, msgspec.json.decode(call.function.arguments, type=dict[str, object]))
+        for call in calls
+    }
 
 
 def _cut_data(data: Raw) -> str:

@@ -46,6 +46,8 @@ from rea_edge.records import (
     Resumed,
     Returned,
     Run,
+    Switch,
+    Switched,
     Told,
     Unanswered,
 )
@@ -80,6 +82,8 @@ def _apply(run: Run, event: Event) -> Run:
     match run.phase, event:
         case "accepted", Begun():
             return _with(run, phase="ready", begun=event)
+        case "ready", Switched() if run.malformed >= MALFORMED_IN_A_ROW:
+            return _switched(run, event)
         case "ready", Asked():
             return _asked(run, event)
         case "asked", Answered():
@@ -132,10 +136,12 @@ def next_effect(run: Run) -> Effect:
 # --- what to do next
 
 
-def _next_question(run: Run) -> Ask | Record:
+def _next_question(run: Run) -> Ask | Switch | Record:
     assert run.begun is not None
     if limit := budget.limit_met(run.job.limits, run.used):
         return Record(event=outcome.exceeded(run, limit))
+    if run.malformed >= MALFORMED_IN_A_ROW and run.begun.next_protocol is not None:
+        return Switch(protocol=run.begun.next_protocol)
     turns = context.told_turns(run)
     first = context.first_round(run, turns)
     prompt = context.prompt_tokens(run, first, turns)
@@ -213,10 +219,28 @@ def _answered(run: Run, event: Answered) -> Run:
 
 
 def _malformed(run: Run, decision: Malformed) -> Run:
-    if run.malformed >= MALFORMED_IN_A_ROW:
-        reason = f"no readable decision {MALFORMED_IN_A_ROW} times in a row; the last: {decision.message}"
-        return _close(run, outcome.gave_up(run, reason))
-    return _tell(run, Told(text=decision.message))
+    assert run.begun is not None
+    if run.malformed < MALFORMED_IN_A_ROW:
+        return _tell(run, Told(text=decision.message))
+    if run.begun.next_protocol is not None:
+        return run
+    many = f"{MALFORMED_IN_A_ROW} times in a row in protocol {run.begun.protocol}"
+    return _close(run, outcome.gave_up(run, f"no readable decision {many}; the last: {decision.message}"))
+
+
+def _switched(run: Run, event: Switched) -> Run:
+    assert run.begun is not None
+    begun = msgspec.structs.replace(
+        run.begun,
+        protocol=event.protocol,
+        opening=event.opening,
+        ask=event.ask,
+        answer_tokens=event.answer_tokens,
+        next_protocol=None,
+    )
+    # Without the unreadable answers: they cost tokens, and a model writes again what it sees itself write.
+    history = context.as_text(run.history[: -run.malformed], event.protocol)
+    return _with(run, begun=begun, history=history, first=min(run.first, max(len(history) - 1, 0)), malformed=0)
 
 
 def _open(run: Run, calls: tuple[Call, ...]) -> Run:

@@ -13,6 +13,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
+from rea_edge.context import written_call
 from rea_edge.decision.command import call_line, example_call
 from rea_edge.decision.grammar import call_forms, grammar
 from rea_edge.errors import DecisionRejected
@@ -157,11 +158,9 @@ def _answer(protocol: Protocol, tool: Tool, example: Example, tools: Sequence[To
         call = example_call(example.answer, tools) if isinstance(example.answer, str) else _own(tool, example.answer)
     except DecisionRejected:
         return None
-    if protocol == "react":
-        return f"Action: {call.name}\nAction Input: {_encoded(call.args)}" if call else f"Final Answer: {_CANNOT}"
-    if call is None:
-        return _encoded({"action": "give_up", "reason": _CANNOT})
-    return _encoded({"action": "tool", "tool_name": call.name, "tool_args": call.args})
+    if call is not None:
+        return written_call(protocol, call)
+    return f"Final Answer: {_CANNOT}" if protocol == "react" else _encoded({"action": "give_up", "reason": _CANNOT})
 
 
 def _own(tool: Tool, args: Args) -> Call:

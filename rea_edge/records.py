@@ -4,94 +4,28 @@ Three families: what a tool declares and returns, what happens in a run (decisio
 what is on the wire. Unions are tagged with the key `kind`. Bodies that must keep their bytes are `Raw`.
 """
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Raw, Struct, field
+from msgspec import Raw, field
 
+from rea_edge.basics import Args as Args
+from rea_edge.basics import EffectClass as EffectClass
+from rea_edge.basics import Example as Example
+from rea_edge.basics import Fault as Fault
+from rea_edge.basics import Frozen as Frozen
+from rea_edge.basics import LimitName as LimitName
+from rea_edge.basics import Limits as Limits
+from rea_edge.basics import Mode as Mode
+from rea_edge.basics import Name as Name
+from rea_edge.basics import Ok as Ok
+from rea_edge.basics import Outcome as Outcome
+from rea_edge.basics import Protocol as Protocol
+from rea_edge.basics import Result as Result
+from rea_edge.basics import State as State
+from rea_edge.basics import Tool as Tool
+from rea_edge.basics import ToolKind as ToolKind
+from rea_edge.basics import Usage as Usage
 from rea_edge.errors import Code, DecisionErrorKind
-
-# A JSON object as Python values. Its values are checked where they are used, by `schema` or by a strict type.
-Args = dict[str, object]
-
-EffectClass = Literal["read", "idempotent", "once"]
-ToolKind = Literal["python", "command"]
-Protocol = Literal["native", "json", "react", "command"]
-Mode = Literal["act", "query"]
-State = Literal["accepted", "running", "paused", "waiting", "ended"]
-Outcome = Literal["achieved", "gave_up", "exceeded", "cancelled", "failed", "escalated", "rejected", "expired"]
-LimitName = Literal["steps", "tokens", "seconds"]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}$")]
-
-
-class Frozen(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of what is stored: absent keys are defaults, so that old rows stay readable as fields are added."""
-
-
-# --- money: what a run may spend and has spent
-
-
-class Usage(Frozen, frozen=True, kw_only=True, omit_defaults=False):
-    """A sum: steps are questions asked, tokens are prompt plus completion, seconds are time inside effects."""
-
-    steps: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    estimated: bool = False  # some part of `tokens` is our estimate, not the server's count
-
-
-class Limits(Frozen, frozen=True, kw_only=True, omit_defaults=False):
-    """The most one run may use. `tool_s` is per call, `task_s` is active seconds, `answer_tokens` is per answer."""
-
-    steps: int = 8
-    tokens: int = 20_000
-    answer_tokens: int = 1_024
-    tool_s: float = 10.0
-    task_s: float = 300.0
-
-
-# --- tools
-
-
-class Example(Frozen, frozen=True, kw_only=True):
-    """What a person says, and the arguments, command line or `cannot` that answers it."""
-
-    say: str
-    answer: Args | str
-
-
-class Tool(Frozen, frozen=True, kw_only=True):
-    """One tool as declared. `parameters` and `returns` are JSON Schemas of the closed subset of `schema`."""
-
-    name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
-    description: str
-    parameters: Args
-    effect: EffectClass
-    kind: ToolKind = "python"
-    timeout_s: float = 10.0
-    retries: int = 0  # further attempts after a failure; never for `once`
-    device: str = ""  # calls on one device exclude each other; `read` shares
-    examples: tuple[Example, ...] = ()
-    returns: Args | None = None
-    command: tuple[str, ...] = ()
-    source: str = ""  # the file it came from, absolute
-
-
-class Ok(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="ok"):
-    """A tool's value as JSON bytes."""
-
-    data: Raw
-
-
-class Fault(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="fault"):
-    """A call that gave no value. `fault` names how it failed: see `toolhost` for the closed list."""
-
-    fault: str
-    message: str
-    suggestion: str = ""
-
-
-Result = Ok | Fault
-
 
 # --- decisions: one assistant message, read
 
@@ -186,6 +120,16 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     min_observations: int
     answer_tokens: int
     commands: int = 1  # protocol command: how many lines may run
+    next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
+
+
+class Switched(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="switched"):
+    """The run goes on in another protocol, with what `Begun` says of it anew; what was unreadable is left behind."""
+
+    protocol: Protocol
+    opening: tuple[Raw, ...]
+    ask: str
+    answer_tokens: int
 
 
 class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
@@ -201,10 +145,13 @@ class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
     turns: tuple[Raw, ...] = ()
 
 
+AS_SENT_BACK = Raw(b"null")  # an empty Raw would be no JSON
+
+
 class Answered(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="answered"):
     """The assistant's bytes with what was read from them. Settles the reservation of the same step.
 
-    `turn` is the message as it is sent back from now on.
+    `turn` is the message as it is sent back from now on, `message` as it came, where that is not the same.
     """
 
     step: int
@@ -215,6 +162,11 @@ class Answered(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="answere
     seconds: float
     estimated: bool = False
     finish_reason: str | None = None
+    message: Raw = AS_SENT_BACK
+
+    @property
+    def received(self) -> Raw:
+        return self.turn if bytes(self.message) == bytes(AS_SENT_BACK) else self.message
 
 
 class Unanswered(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="unanswered"):
@@ -268,7 +220,7 @@ class Ended(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
     error: Code | None = None
 
 
-Event = Begun | Asked | Answered | Unanswered | Refused | Intended | Returned | CancelAsked | Resumed | Ended
+Event = Begun | Switched | Asked | Answered | Unanswered | Refused | Intended | Returned | CancelAsked | Resumed | Ended
 
 
 # --- effects: what the core asks the shell to do next
@@ -276,6 +228,12 @@ Event = Begun | Asked | Answered | Unanswered | Refused | Intended | Returned | 
 
 class Begin(Frozen, frozen=True, kw_only=True, tag="begin"):
     """Choose endpoint, protocol and tools, and write the opening."""
+
+
+class Switch(Frozen, frozen=True, kw_only=True, tag="switch"):
+    """Write the opening anew, in this protocol."""
+
+    protocol: Protocol
 
 
 class Ask(Frozen, frozen=True, kw_only=True, tag="ask"):
@@ -304,7 +262,7 @@ class Rest(Frozen, frozen=True, kw_only=True, tag="rest"):
     """Nothing to do: the run has ended."""
 
 
-Effect = Begin | Ask | Act | Record | Rest
+Effect = Begin | Switch | Ask | Act | Record | Rest
 
 
 # --- a run: what the journal adds up to

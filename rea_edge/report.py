@@ -32,6 +32,7 @@ from rea_edge.records import (
     Returned,
     Run,
     State,
+    Switched,
     Unanswered,
 )
 from rea_edge.store import RunRow, Transaction
@@ -216,6 +217,8 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
             return [said("note", "taken up after a clean stop" if clean else "taken up after a crash")]
         case Ended(outcome=outcome, answer=answer):
             return [said("end", f"{outcome}: {answer}")]
+        case Switched(protocol=protocol):
+            return [said("note", f"no readable decision; asked again in protocol {protocol}")]
         case Begun() | Asked() | Intended():
             return []
         case _:
@@ -227,6 +230,7 @@ def _answer_words(run: Run, event: Answered, said: Callable[..., TaskEvent]) -> 
     told: list[TaskEvent] = []
     if isinstance(event.decision, Malformed):
         told.append(said("check", event.decision.message))
+        told.append(said("note", f"the model wrote: {bytes(event.received).decode()}"))
     else:
         thought = getattr(event.decision, "thought", "")
         told += [said("thought", thought)] if thought or not run.open else []

@@ -14,9 +14,10 @@ import msgspec
 
 from rea_edge import budget, context, decision, loop
 from rea_edge.cancel import Cancel
-from rea_edge.errors import DecisionRejected, EndpointFailed
+from rea_edge.errors import EndpointFailed
 from rea_edge.journal import Held
 from rea_edge.records import (
+    AS_SENT_BACK,
     Act,
     Answer,
     Answered,
@@ -25,14 +26,13 @@ from rea_edge.records import (
     Begin,
     Begun,
     Call,
-    Decision,
     EffectClass,
     Ended,
     Event,
     Fault,
     Intended,
     Job,
-    Malformed,
+    Protocol,
     Record,
     Refused,
     Rest,
@@ -40,6 +40,8 @@ from rea_edge.records import (
     Resumed,
     Returned,
     Run,
+    Switch,
+    Switched,
     Unanswered,
 )
 from rea_edge.store import RunRow
@@ -53,6 +55,10 @@ class Effects(Port):
 
     def begin(self, job: Job, cancel: Cancel) -> Begun:
         """Choose endpoint, protocol and tools. Raises `EndpointFailed` where there is nothing to ask."""
+        ...
+
+    def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
+        """Write the opening of a run anew, in another protocol."""
         ...
 
     def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
@@ -117,6 +123,9 @@ class Runner:
         match loop.next_effect(held.run):
             case Begin():
                 self._begin(held, cancel, stopping)
+            case Switch(protocol=protocol):
+                assert held.run.begun is not None
+                held.note(self._effects.switch(held.run.job, held.run.begun, protocol))
             case Ask(asked=asked, seconds=seconds):
                 self._ask(held, asked, seconds, cancel, stopping)
             case Act() as act:
@@ -204,15 +213,14 @@ class Runner:
 def _answered(begun: Begun, asked: Asked, answer: Answer, seconds: float) -> Answered:
     """Read the answer: a decision or the precise fault of it, with its true cost where the server counts."""
     message: dict[str, object] = msgspec.json.decode(answer.message, type=dict[str, object])
-    read: Decision | Malformed
-    try:
-        read = decision.read(message, answer.finish_reason, begun.offers, begun.protocol)
-    except DecisionRejected as exc:
-        read = Malformed(error=exc.kind, message=exc.message)
+    read = decision.read_or_fault(message, answer.finish_reason, begun.offers, begun.protocol)
     counted = answer.prompt_tokens is not None and answer.completion_tokens is not None
+    turn = context.assistant_turn(answer.message, read, asked.step)
+    same = msgspec.json.decode(turn) == {key: value for key, value in message.items() if value is not None}
     return Answered(
         step=asked.step,
-        turn=context.assistant_turn(answer.message, read, asked.step),
+        turn=turn,
+        message=AS_SENT_BACK if same else answer.message,
         decision=read,
         prompt_tokens=asked.reserved - asked.cap if answer.prompt_tokens is None else answer.prompt_tokens,
         completion_tokens=budget.tokens_of(len(answer.message))

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from rea_edge import gate
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
 from rea_edge.errors import EndpointFailed
 from rea_edge.gate import Policy
-from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Protocol, Result
+from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Protocol, Result, Switched, Tool
+from rea_edge.redact import redacted
 from rea_edge.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ COMMAND_TOKENS = 96  # of an answer in protocol command: a guard with two calls 
 CONTEXT_TOKENS = 4096  # where neither settings nor server say: the least that servers of today are started with
 RETRY_S = 60.0  # of one question: a server that is down for longer fails the task by name
 PROBE_S = 20.0
+# After three unreadable answers, where nobody fixed the protocol. Not command: its first line would end the task.
+NEXT: dict[Protocol, Protocol] = {"native": "json", "json": "react", "react": "json", "command": "json"}
 _PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
 
 
@@ -40,6 +45,8 @@ class NodeEffects:
         self._making = threading.Lock()
         self._endpoints: dict[str, Endpoint] = {}
         self._profiles: dict[str, Profile] = {}
+        given = [settings.broker.password, *(one.api_key for one in settings.endpoints)]
+        self._secrets = [secret.reveal() for secret in given if secret is not None]
         self.faults: dict[str, str] = {}  # by endpoint: the newest failure, until it answers again
 
     def close(self) -> None:
@@ -49,8 +56,6 @@ class NodeEffects:
     def begin(self, job: Job, cancel: Cancel) -> Begun:
         if not self._settings.endpoints:
             raise EndpointFailed("no_endpoint", "this node has no endpoint: it is a tool node")
-        from rea_edge import opening
-
         kind = self._settings.task_type(job.type) or TaskType()
         one = self._settings.endpoints[0]
         wanted = kind.protocol or one.protocol
@@ -58,29 +63,50 @@ class NodeEffects:
         protocol: Protocol = _chosen(profile) if wanted == "auto" else wanted
         offers = gate.offered(policy_of(job, kind), list(self.toolbox.tools.values()))
         tools = [self.toolbox.tools[offer.name] for offer in offers]
-        llama_cpp = profile.llama_cpp
+        asked = self._asked_in(protocol, kind, one, job, tools, llama_cpp=profile.llama_cpp)
         return Begun(
             endpoint=one.name,
             model=one.model,
             protocol=protocol,
             offers=offers,
-            opening=opening.opening(
-                protocol, _prompt(kind.prompt or protocol), tools, job.goal, job.context, commands=kind.commands
-            ),
+            opening=asked.opening,
+            ask=asked.ask,
+            context_tokens=one.context_tokens or profile.context_tokens or CONTEXT_TOKENS,
+            min_observations=_least(kind, offers),
+            answer_tokens=asked.answer_tokens,
+            commands=kind.commands,
+            next_protocol=NEXT[protocol] if wanted == "auto" else None,
+        )
+
+    def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
+        kind = self._settings.task_type(job.type) or TaskType()
+        one = next((one for one in self._settings.endpoints if one.name == begun.endpoint), EndpointSettings(url=""))
+        tools = [self.toolbox.tools[offer.name] for offer in begun.offers if offer.name in self.toolbox.tools]
+        profile = self.profile(begun.endpoint)
+        return self._asked_in(protocol, kind, one, job, tools, llama_cpp=profile is not None and profile.llama_cpp)
+
+    def _asked_in(
+        self, protocol: Protocol, kind: TaskType, one: EndpointSettings, job: Job, tools: list[Tool], *, llama_cpp: bool
+    ) -> Switched:
+        """How this job is put in this protocol."""
+        from rea_edge import opening
+
+        prompt = _prompt(kind.prompt or protocol)
+        return Switched(
+            protocol=protocol,
+            opening=opening.opening(protocol, prompt, tools, job.goal, job.context, commands=kind.commands),
             ask=opening.constraint(
                 protocol, tools, llama_cpp=llama_cpp, commands=kind.commands, temperature=one.temperature
             ),
-            context_tokens=one.context_tokens or profile.context_tokens or CONTEXT_TOKENS,
-            min_observations=_least(kind, offers),
             answer_tokens=min(job.limits.answer_tokens, COMMAND_TOKENS if protocol == "command" else 1 << 30),
-            commands=kind.commands,
         )
 
     def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
         endpoint = self._endpoint(begun.endpoint)
-        return self._retried(
+        answer = self._retried(
             begun.endpoint, seconds, cancel, lambda left_s: endpoint.ask(body, seconds=left_s, cancel=cancel)
         )
+        return msgspec.structs.replace(answer, message=redacted(answer.message, self._secrets))
 
     def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
         kind = self._settings.task_type(job.type) or TaskType()

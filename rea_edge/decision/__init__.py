@@ -7,7 +7,8 @@ react, reply, reasoning, scan, settle, reading; command (its own lines) and gram
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from rea_edge.records import Decision, Offer, Protocol
+from rea_edge.errors import DecisionRejected
+from rea_edge.records import Decision, Malformed, Offer, Protocol
 
 
 def read(
@@ -24,3 +25,16 @@ def read(
     from rea_edge.decision import reading
 
     return reading.read(message, finish_reason, offers, protocol)
+
+
+def read_or_fault(
+    message: Mapping[str, object],
+    finish_reason: str | None,
+    offers: Sequence[Offer],
+    protocol: Protocol | Literal["any"],
+) -> Decision | Malformed:
+    """The same as `read`, with what it raises as a value that can be kept."""
+    try:
+        return read(message, finish_reason, offers, protocol)
+    except DecisionRejected as rejected:
+        return Malformed(error=rejected.kind, message=rejected.message)

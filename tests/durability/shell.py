@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from rea_edge.cancel import Cancel
 from rea_edge.journal import Journal, encode
-from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Offer, Ok, Result
+from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Offer, Ok, Protocol, Result, Switched
 from rea_edge.report import Report
 from rea_edge.runner import Runner
 from rea_edge.store import Store, Transaction
@@ -73,6 +73,10 @@ class Scripted:
             min_observations=1,
             answer_tokens=100,
         )
+
+    def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
+        self._borders.cross()
+        return Switched(protocol=protocol, opening=begun.opening, ask="", answer_tokens=100)
 
     def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
         self._borders.cross()

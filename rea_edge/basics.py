@@ -1,0 +1,90 @@
+"""Closed words, limits and tools as values: what `records` is written in. Holds shapes only, like `records`.
+
+Everything here is imported from `records`, whose first part it is.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw, Struct
+
+# A JSON object as Python values. Its values are checked where they are used, by `schema` or by a strict type.
+Args = dict[str, object]
+
+EffectClass = Literal["read", "idempotent", "once"]
+ToolKind = Literal["python", "command"]
+Protocol = Literal["native", "json", "react", "command"]
+Mode = Literal["act", "query"]
+State = Literal["accepted", "running", "paused", "waiting", "ended"]
+Outcome = Literal["achieved", "gave_up", "exceeded", "cancelled", "failed", "escalated", "rejected", "expired"]
+LimitName = Literal["steps", "tokens", "seconds"]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}$")]
+
+
+class Frozen(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of what is stored: absent keys are defaults, so that old rows stay readable as fields are added."""
+
+
+# --- money: what a run may spend and has spent
+
+
+class Usage(Frozen, frozen=True, kw_only=True, omit_defaults=False):
+    """A sum: steps are questions asked, tokens are prompt plus completion, seconds are time inside effects."""
+
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    estimated: bool = False  # some part of `tokens` is our estimate, not the server's count
+
+
+class Limits(Frozen, frozen=True, kw_only=True, omit_defaults=False):
+    """The most one run may use. `tool_s` is per call, `task_s` is active seconds, `answer_tokens` is per answer."""
+
+    steps: int = 8
+    tokens: int = 20_000
+    answer_tokens: int = 1_024
+    tool_s: float = 10.0
+    task_s: float = 300.0
+
+
+# --- tools
+
+
+class Example(Frozen, frozen=True, kw_only=True):
+    """What a person says, and the arguments, command line or `cannot` that answers it."""
+
+    say: str
+    answer: Args | str
+
+
+class Tool(Frozen, frozen=True, kw_only=True):
+    """One tool as declared. `parameters` and `returns` are JSON Schemas of the closed subset of `schema`."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+    description: str
+    parameters: Args
+    effect: EffectClass
+    kind: ToolKind = "python"
+    timeout_s: float = 10.0
+    retries: int = 0  # further attempts after a failure; never for `once`
+    device: str = ""  # calls on one device exclude each other; `read` shares
+    examples: tuple[Example, ...] = ()
+    returns: Args | None = None
+    command: tuple[str, ...] = ()
+    source: str = ""  # the file it came from, absolute
+
+
+class Ok(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="ok"):
+    """A tool's value as JSON bytes."""
+
+    data: Raw
+
+
+class Fault(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="fault"):
+    """A call that gave no value. `fault` names how it failed: see `toolhost` for the closed list."""
+
+    fault: str
+    message: str
+    suggestion: str = ""
+
+
+Result = Ok | Fault
