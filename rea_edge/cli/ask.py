@@ -1,12 +1,15 @@
-"""Commands that talk to a node: task, status, tools, tasks, call, cancel, show."""
+"""Commands that talk to a node: task, status, tools, tasks, call, cancel, show, replay."""
 
 import argparse
 from collections.abc import Callable, Iterator
 
 import msgspec
 
+from rea_edge.cli.readings import show_readings
 from rea_edge.client import Client, new_id
+from rea_edge.journal import decode_event
 from rea_edge.records import Args
+from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps, status_lines, table, verdict
 from rea_edge.wire import TaskEvent
 
@@ -87,8 +90,14 @@ def show(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
+def replay(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    events = [decode_event(msgspec.json.encode(row)) for row in pages(client, "answers", {"task": args.task})]
+    return show_readings(list(read_again(events)), args, screen)
+
+
 COMMANDS: dict[str, Callable[[Client, argparse.Namespace, Screen], int]] = {
     "task": task, "status": status, "tools": tools, "tasks": tasks, "call": call, "cancel": cancel, "show": show,
+    "replay": replay,
 }  # fmt: skip
 
 

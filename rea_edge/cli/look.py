@@ -11,15 +11,18 @@ import msgspec
 from msgspec import Struct
 
 from rea_edge.cancel import Cancel
+from rea_edge.cli.readings import show_readings
 from rea_edge.config import DEFAULT_FILE, Settings, load, tool_files
 from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoint import Endpoint
 from rea_edge.errors import ConfigInvalid, EndpointFailed
+from rea_edge.journal import decode_event
 from rea_edge.mqtt import Link
 from rea_edge.probe import probe
+from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps
-from rea_edge.store import StoreCopy
+from rea_edge.store import RunRow, StoreCopy
 from rea_edge.toolhost.client import ToolHost
 
 BROKER_S = 8.0
@@ -55,12 +58,10 @@ def check(args: argparse.Namespace, screen: Screen) -> int:
 
 def show_state(args: argparse.Namespace, screen: Screen) -> int:
     """The journal of a task, read from a copy of a state folder."""
-    who, _, task_id = args.task.rpartition("/")
     with StoreCopy(Path(args.state)) as copy:
-        rows = [row for row in copy.runs(10_000) if row.id == task_id and who in ("", row.who)]
+        rows = _rows_of(args.task, copy)
         if not rows:
-            screen.say(f"there is no task {args.task} in {args.state}")
-            return 1
+            return _no_task(args, screen)
         for row in rows:
             run, events = trace(copy, row)
             if args.json:
@@ -72,6 +73,26 @@ def show_state(args: argparse.Namespace, screen: Screen) -> int:
             for event in events:
                 steps.show(event, at=event.at or "")
     return 0
+
+
+def replay_state(args: argparse.Namespace, screen: Screen) -> int:
+    """The recorded answers of a task, read once more from a copy of a state folder."""
+    with StoreCopy(Path(args.state)) as copy:
+        rows = _rows_of(args.task, copy)
+        if not rows:
+            return _no_task(args, screen)
+        events = [decode_event(body) for row in rows for body in copy.events(row.row)]
+    return show_readings(list(read_again(events)), args, screen)
+
+
+def _rows_of(task: str, copy: StoreCopy) -> list[RunRow]:
+    who, _, task_id = task.rpartition("/")
+    return [row for row in copy.runs(10_000) if row.id == task_id and who in ("", row.who)]
+
+
+def _no_task(args: argparse.Namespace, screen: Screen) -> int:
+    screen.say(f"there is no task {args.task} in {args.state}")
+    return 1
 
 
 def _tell(screen: Screen, args: argparse.Namespace, found: list[Found]) -> None:

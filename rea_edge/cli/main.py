@@ -59,6 +59,10 @@ def _run(args: argparse.Namespace, screen: Screen) -> int:
             from rea_edge.cli import look
 
             return look.show_state(args, screen)
+        case "replay" if args.state:
+            from rea_edge.cli import look
+
+            return look.replay_state(args, screen)
         case _:
             return _ask(args, screen)
 

@@ -45,6 +45,10 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument("task", metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
     show.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
 
+    replay = _talks(commands, "replay", "read a task's recorded answers once more; exit 1 if any is read otherwise now")
+    replay.add_argument("task", metavar="TASK", help="a task's id; with --state also WHO/TASK")
+    replay.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
+
     decide = commands.add_parser("decide", help="read model answers (JSON lines on standard input) as decisions")
     decide.add_argument("--tools", metavar="FILE", required=True, help="tool definitions, OpenAI form")
     return root

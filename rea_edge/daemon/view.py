@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from rea_edge import __version__, loop
+from rea_edge import __version__, loop, replay
 from rea_edge.config import Settings, config_hash, public
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import decode_event, decode_job, run_from
@@ -113,10 +113,13 @@ class View:
                 return self._report.state_of(row, run_from(self._store, row)), None
             case "journal":
                 return self._trace(self._row(who, request, "task", "call"), request)
+            case "answers":
+                row = self._row(who, request, "task")
+                events = map(decode_event, self._store.events(row.row))
+                return _page(list(replay.answers_of(events)), request, lambda event: event)
             case _:
-                raise RequestRefused(
-                    "bad_request", f"no query {what!r}; there are status, tasks, task, journal, tools, config, metrics"
-                )
+                known = "status, tasks, task, journal, answers, tools, config, metrics"
+                raise RequestRefused("bad_request", f"no query {what!r}; there are {known}")
 
     def _sorted_tools(self) -> list[Tool]:
         return [tool for _, tool in sorted(self._tools().items())]
