@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from rea_edge.config.checks import check_broker, check_shape, settings
-from rea_edge.config.document import documents, merged, short_text
+from rea_edge.config.document import documents, is_bare, merged, short_text
+from rea_edge.config.prompts import shipped_prompts
 from rea_edge.config.settings import Broker, Endpoint, Node, Secret, Settings, TaskType
 from rea_edge.errors import ConfigInvalid
 from rea_edge.topics import is_name
@@ -141,5 +142,8 @@ def _need_file(file: Path | None, place: str) -> None:
 
 def _need_prompts(kinds: Mapping[str, TaskType]) -> None:
     for name, kind in kinds.items():
-        if kind.prompt is not None and "/" in kind.prompt:
+        if kind.prompt is not None and not is_bare(kind.prompt):
             _need_file(Path(kind.prompt), f"task.{name}.prompt")
+        elif kind.prompt is not None and kind.prompt not in shipped_prompts():
+            known = ", ".join(shipped_prompts())
+            raise ConfigInvalid(f"task.{name}.prompt", f"expected a file or one of {known}, got {kind.prompt!r}")

@@ -143,7 +143,7 @@ class TaskType(Table, frozen=True):
     protocol: Protocol | None = None
     # default: the endpoint's
     prompt: str | None = None
-    # a bare name is a shipped prompt, else a text file; default: the protocol's
+    # zh: the shipped ones in Chinese; or the name of a shipped prompt, or a text file, which then keeps its protocol
     commands: Annotated[int, Meta(ge=1, le=32)] = 1
     # lines that may run in protocol command; a tiny model is right about three times in four, per line
     limits: TaskLimits = TaskLimits()

@@ -4,7 +4,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -13,6 +12,7 @@ from rea_edge import gate
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
+from rea_edge.config.prompts import fits_every_protocol, prompt_file
 from rea_edge.errors import EndpointFailed
 from rea_edge.gate import Policy
 from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Protocol, Result, Switched, Tool
@@ -30,7 +30,6 @@ RETRY_S = 60.0  # of one question: a server that is down for longer fails the ta
 PROBE_S = 20.0
 # After three unreadable answers, where nobody fixed the protocol. Not command: its first line would end the task.
 NEXT: dict[Protocol, Protocol] = {"native": "json", "json": "react", "react": "json", "command": "json"}
-_PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
 
 
 class NodeEffects:
@@ -75,7 +74,7 @@ class NodeEffects:
             min_observations=_least(kind, offers),
             answer_tokens=asked.answer_tokens,
             commands=kind.commands,
-            next_protocol=NEXT[protocol] if wanted == "auto" else None,
+            next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
         )
 
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
@@ -91,7 +90,7 @@ class NodeEffects:
         """How this job is put in this protocol."""
         from rea_edge import opening
 
-        prompt = _prompt(kind.prompt or protocol)
+        prompt = prompt_file(kind.prompt, protocol).read_text(encoding="utf-8").strip()
         return Switched(
             protocol=protocol,
             opening=opening.opening(protocol, prompt, tools, job.goal, job.context, commands=kind.commands),
@@ -187,11 +186,6 @@ def _least(kind: TaskType, offers: tuple[object, ...]) -> int:
 def _chosen(profile: "Profile") -> Protocol:
     """What `auto` takes: native calls only where they really came back, else the JSON object."""
     return "native" if profile.native else "json"
-
-
-def _prompt(name: str) -> str:
-    file = Path(name) if "/" in name else _PROMPTS / f"{name}.txt"
-    return file.read_text(encoding="utf-8").strip()
 
 
 def _client(one: EndpointSettings) -> "Endpoint":

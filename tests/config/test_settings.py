@@ -200,6 +200,10 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         ("[task.x]\nlimits = {steps = 0}", "task.x.limits.steps: expected int >= 1, got 0"),
         ("[task.x]\nprotocol = 'json'\ncommands = 2", "task.x.commands: only for protocol command, got json"),
         ("[task.x]\nprompt = 'none.txt'", "task.x.prompt: no such file: "),
+        (
+            "[task.x]\nprompt = 'klingon'",
+            "task.x.prompt: expected a file or one of command, json, native, react, zh, got",
+        ),
         ("[gate.set_pump]\nrate = '6/minute'", "gate: not supported yet"),
         ("[access]\nsenders = ['a']", "access.senders: not supported yet"),
         ("[access]\noperators = ['a']", "access.operators: not supported yet"),
