@@ -23,6 +23,8 @@ def declarations(file: str, seconds: float) -> tuple[Tool, ...]:
     """The tools of a Python or TOML file. Raises ToolInvalid, with the line where there is one."""
     from rea_edge.toolhost import declare, tables  # they stay out of the host's memory
 
+    if not os.path.lexists(file):
+        raise ToolInvalid(file, "there is no such file or folder")
     if file.endswith(".toml"):
         return tables.from_toml(source_of(file), file)
     if not file.endswith(".py"):

@@ -8,6 +8,7 @@ import pytest
 from rea_edge.errors import ToolInvalid
 from rea_edge.records import Example, Tool
 from rea_edge.tool import KEYS
+from rea_edge.toolhost.client import ToolHost
 from rea_edge.toolhost.command import BadArgs, argument_list
 from rea_edge.toolhost.tables import from_toml
 from tests.toolhost.rig import HEAD, Rig, comes_true, name_of, started, value
@@ -219,6 +220,15 @@ def test_a_host_without_any_file_starts_and_has_no_tools(tmp_path: Path) -> None
         assert rig.host.alive
         stranger = Tool(name="t", description="", parameters={}, effect="read")
         assert name_of(rig.host.call(stranger, {}, "r-1", 1.0)) == "unknown_tool"
+
+
+@pytest.mark.parametrize("name", ["gone.py", "gone.toml", "gone"])
+def test_a_path_that_leads_to_nothing_is_said_so(tmp_path: Path, name: str) -> None:
+    host = ToolHost(tmp_path, (tmp_path / name,), memory_mib=48)
+    try:
+        assert host.start().faults == (f"{tmp_path / name}: there is no such file or folder",)
+    finally:
+        host.stop(0.0)
 
 
 def test_a_file_that_ends_the_host_although_its_trial_went_well_is_left_out(tmp_path: Path) -> None:
