@@ -10,6 +10,8 @@ def main() -> int:
             return _run_daemon(None)
         case ["run", "--config", file]:
             return _run_daemon(file)
+        case ["run", flag] if flag.startswith("--config="):
+            return _run_daemon(flag.removeprefix("--config="))
         case words:
             from rea_edge.cli.main import main as command
 

@@ -21,11 +21,12 @@ from rea_edge.errors import NodeSilent, RequestRefused
 from rea_edge.intake import BODY_KEYS
 from rea_edge.mqtt import Incoming, Link, Outgoing, Session
 from rea_edge.topics import Topics, What
-from rea_edge.wire import NodeStatus, Reply, TaskEvent, TaskState
+from rea_edge.wire import PAYLOAD_MAX, NodeStatus, Reply, TaskEvent, TaskState
 
 SILENT_S = 10.0  # a node (or broker) that says nothing for so long is reported as silent
 RESEND_S = 3.0
-QUIET_S = 20.0  # without a word of a running task before the node is asked how it stands
+QUIET_S = 10.0  # without a word of a running task before the node is asked how it stands
+POLL_S = 0.2  # how soon a refusal by the broker is noticed
 _REFUSED = 128  # MQTT 5 reason codes from here on are failures
 INBOX = 1000  # messages that wait to be read; live events beyond it are dropped
 
@@ -43,7 +44,8 @@ class Client:
         self._url = settings.broker.url
         self._up = queue.Queue[None]()
         self._inbox = queue.Queue[Incoming](INBOX)
-        self._early: list[Incoming] = []  # of the task just submitted, for `follow`
+        self._early: list[Incoming] = []  # of the task that is followed, met while waiting for something else
+        self._followed: tuple[str, ...] = ()
         self._status: Incoming | None = None
         self._have_status = threading.Event()
         self._refused = ""
@@ -65,7 +67,8 @@ class Client:
         except queue.Empty:
             error = self._link.state.last_error or "no answer"
             self._link.stop(None, 0.2)
-            raise NodeSilent(f"the broker at {self._url} cannot be reached: {error}") from None
+            said = "does not let us in" if error.startswith("refused") else "cannot be reached"
+            raise NodeSilent(f"the broker at {self._url} {said}: {error}") from None
         return self
 
     def __exit__(
@@ -88,6 +91,8 @@ class Client:
         for message in self._until(end_s, lambda: self._send(topic, payload)):
             if message.topic == wanted and not message.retained:
                 return msgspec.json.decode(message.payload, type=Reply)
+            if message.topic in self._followed:
+                self._early.append(message)
         raise NodeSilent(self._silence())
 
     def send(self, what: What, keys: Mapping[str, object], leaf: str = "") -> None:
@@ -131,6 +136,7 @@ class Client:
         Ends without such a state after `silent_s` without any word of the task (default: never).
         """
         events, states = self.topics.event(self.who, task_id), self.topics.state(self.who, task_id)
+        self._followed = (events, states)
         while True:
             try:
                 message = self._early.pop(0) if self._early else self._inbox.get(timeout=silent_s)
@@ -144,8 +150,16 @@ class Client:
                 if state.state == "ended":
                     return
 
-    def watch(self, task_id: str, show: Callable[[TaskEvent, float], None] | None) -> TaskState:
-        """Wait until a task has ended and give the state that says so; `show` gets each event and its second."""
+    def watch(
+        self,
+        task_id: str,
+        show: Callable[[TaskEvent, float], None] | None,
+        quiet: Callable[[float, list[str]], None] | None = None,
+    ) -> TaskState:
+        """Wait until a task has ended and give the state that says so; `show` gets each event and its second.
+
+        `quiet` gets the second and the node's faults, once in a while where there is no word of the task.
+        """
         began_s = time.monotonic()
         while True:
             for word in self.follow(task_id, silent_s=QUIET_S):
@@ -158,6 +172,8 @@ class Client:
             known = msgspec.convert(self.data("query", {"task": task_id}, "task"), TaskState)
             if known.state == "ended":
                 return known
+            if quiet is not None:
+                quiet(time.monotonic() - began_s, self.status_asked().faults)
 
     def status(self) -> NodeStatus:
         """The newest status of the node, as it is retained; raises `NodeSilent` where there is none."""
@@ -166,7 +182,12 @@ class Client:
             self._have_status.wait(left_s)
         if self._status is None:
             raise NodeSilent(self._silence())
-        return msgspec.json.decode(self._status.payload, type=NodeStatus)
+        return self._known()
+
+    def status_asked(self) -> NodeStatus:
+        """The status as the node itself gives it now: what is retained may be old."""
+        data = self.data("query", {}, "status")
+        return msgspec.convert(data.get("status") if isinstance(data, dict) else None, NodeStatus)
 
     def hear(self, topic: str, seconds: float) -> Incoming | None:
         """The next message on a topic of ours; None if none comes."""
@@ -180,16 +201,19 @@ class Client:
     def _until(self, end_s: float, again: Callable[[], None]) -> Iterator[Incoming]:
         """Messages as they come until `end_s`; `again` is called now and each `RESEND_S`."""
         due_s = 0.0
-        while (now_s := time.monotonic()) < end_s:
+        while (now_s := time.monotonic()) < end_s and not self._refused:
             if now_s >= due_s:
                 again()
                 due_s = now_s + RESEND_S
             try:
-                yield self._inbox.get(timeout=min(end_s, due_s) - now_s if due_s > now_s else 0.05)
+                yield self._inbox.get(timeout=max(0.0, min(end_s - now_s, POLL_S)))
             except queue.Empty:
                 continue
 
     def _send(self, topic: str, payload: bytes) -> None:
+        # The node could not tell whose it was: of what is too large it reads no id.
+        if len(payload) > PAYLOAD_MAX:
+            raise RequestRefused("too_large", f"a request has at most {PAYLOAD_MAX} bytes, this one has {len(payload)}")
         self._link.tell(Outgoing(topic=topic, payload=payload, qos=1, expires_in_s=60))
 
     def _accept(self, incoming: Incoming) -> bool:
@@ -213,7 +237,14 @@ class Client:
     def _silence(self) -> str:
         if self._refused:
             return f"the broker refused {self._refused}: its access rules do not let {self.who} send there"
-        return f"node {self.node} has not answered for {self._silent_s:.0f} s; is it online? (rea-edge status)"
+        heard = (
+            f"its last status is {self._known().state}" if self._status else "this broker has no status of such a node"
+        )
+        return f"node {self.node} has not answered for {self._silent_s:.0f} s; {heard}"
+
+    def _known(self) -> NodeStatus:
+        assert self._status is not None
+        return msgspec.json.decode(self._status.payload, type=NodeStatus)
 
     @staticmethod
     def _raise_refusal(reply: Reply) -> None:

@@ -19,7 +19,7 @@ from rea_edge.client import Client
 from rea_edge.config import Broker
 from rea_edge.config.client import Client as ClientSettings
 from rea_edge.emulated.broker import Broker as EmulatedBroker
-from rea_edge.errors import NodeSilent, OperatorError
+from rea_edge.errors import NodeSilent, OperatorError, RequestRefused
 from rea_edge.screen import Screen, Steps, verdict
 from rea_edge.wire import TaskState
 
@@ -109,7 +109,8 @@ def _send(client: Client, screen: Screen, goal: str) -> TaskState:
     screen.say()
     screen.say(f"{screen.paint('Task', 'bold')}: {goal}")
     task_id, _ = client.submit({"goal": goal, "mode": "act"})
-    state = client.watch(task_id, Steps(screen).show)
+    steps = Steps(screen)
+    state = client.watch(task_id, steps.show, steps.quiet)
     screen.say(verdict(screen, state))
     return state
 
@@ -127,7 +128,7 @@ def _converse(client: Client, screen: Screen) -> None:
             return
         try:
             _send(client, screen, goal)
-        except NodeSilent as exc:
+        except (NodeSilent, RequestRefused) as exc:
             screen.say(str(exc))
 
 

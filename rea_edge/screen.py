@@ -42,6 +42,11 @@ class Steps:
         for line in event_lines(self._screen, event):
             self._screen.say(line)
 
+    def quiet(self, seconds: float, faults: list[str]) -> None:
+        """Say that there is no news yet, and what the node says is wrong with it."""
+        why = f": {_short('; '.join(faults))}" if faults else ""
+        self._screen.say(self._screen.paint(f"  no news after {seconds:.0f} s{why}", "dim"))
+
     def _head(self, event: TaskEvent, seconds: float | None, at: str) -> None:
         if event.step == self._step or event.kind == "end":
             return

@@ -19,18 +19,22 @@ CALL_WAIT_S = 60.0  # beyond the node's silence: a direct call may wait for its 
 def task(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     keys: Args = {"goal": args.goal, "mode": "query" if args.query else "act"}
     keys |= {key: value for key, value in (("id", args.id), ("type", args.kind)) if value}
-    if args.steps:
+    if args.steps is not None:
         keys["limits"] = {"steps": args.steps}
     task_id, _ = client.submit(keys)
     if not args.json:
         screen.say(screen.paint(f"accepted as {client.who}/{task_id} by {client.node}", "dim"))
-    state = client.watch(task_id, None if args.json else Steps(screen).show)
+    steps = Steps(screen)
+    state = client.watch(task_id, None if args.json else steps.show, None if args.json else steps.quiet)
     screen.say(msgspec.json.encode(state).decode() if args.json else verdict(screen, state))
     return 0 if state.outcome == "achieved" else 1
 
 
 def status(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     found = client.status()
+    if found.state == "online":
+        # What the broker keeps may be old: a node that is online says so itself.
+        found = client.status_asked()
     if args.json:
         screen.say(msgspec.json.encode(found).decode())
     else:

@@ -16,7 +16,7 @@ from rea_edge.config import DEFAULT_FILE, Settings, load, tool_files
 from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoint import Endpoint
-from rea_edge.errors import ConfigInvalid, EndpointFailed
+from rea_edge.errors import ConfigInvalid, EndpointFailed, RequestRefused
 from rea_edge.journal import decode_event
 from rea_edge.mqtt import Link
 from rea_edge.probe import probe
@@ -61,14 +61,15 @@ def show_state(args: argparse.Namespace, screen: Screen) -> int:
     with StoreCopy(Path(args.state)) as copy:
         rows = _rows_of(args.task, copy)
         if not rows:
-            return _no_task(args, screen)
+            raise _no_task(args)
         for row in rows:
             run, events = trace(copy, row)
             if args.json:
                 found = {"id": row.id, "who": row.who, "goal": run.job.goal, "events": events}
                 screen.say(msgspec.json.encode(found).decode())
                 continue
-            screen.say(f"{row.who}/{row.id}: {run.job.goal or row.kind}")
+            title = run.job.goal or f"call of {run.job.call.name if run.job.call else 'a tool'}"
+            screen.say(f"{row.who}/{row.id}: {title}")
             steps = Steps(screen)
             for event in events:
                 steps.show(event, at=event.at or "")
@@ -80,7 +81,7 @@ def replay_state(args: argparse.Namespace, screen: Screen) -> int:
     with StoreCopy(Path(args.state)) as copy:
         rows = _rows_of(args.task, copy)
         if not rows:
-            return _no_task(args, screen)
+            raise _no_task(args)
         events = [decode_event(body) for row in rows for body in copy.events(row.row)]
     return show_readings(list(read_again(events)), args, screen)
 
@@ -90,9 +91,8 @@ def _rows_of(task: str, copy: StoreCopy) -> list[RunRow]:
     return [row for row in copy.runs(10_000) if row.id == task_id and who in ("", row.who)]
 
 
-def _no_task(args: argparse.Namespace, screen: Screen) -> int:
-    screen.say(f"there is no task {args.task} in {args.state}")
-    return 1
+def _no_task(args: argparse.Namespace) -> RequestRefused:
+    return RequestRefused("unknown_task", f"there is no task {args.task} in {args.state}")
 
 
 def _tell(screen: Screen, args: argparse.Namespace, found: list[Found]) -> None:

@@ -1,6 +1,7 @@
 """From words typed to an exit code: every command but `run`."""
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from rea_edge.cli.parser import parser
 from rea_edge.errors import ConfigInvalid, NodeSilent, ReaError, RequestRefused, StoreUnusable
 from rea_edge.screen import Screen
 
-EX_OK, EX_FAILED, EX_USAGE, EX_IOERR, EX_CONFIG = 0, 1, 2, 74, 78
+EX_OK, EX_FAILED, EX_USAGE, EX_IOERR, EX_CONFIG, EX_INTERRUPTED = 0, 1, 2, 74, 78, 130
 
 
 def main(words: Sequence[str]) -> int:
@@ -20,26 +21,35 @@ def main(words: Sequence[str]) -> int:
     args = parser().parse_args(words)
     # A pipe that closes early (head) ends us quietly, as people expect of a command.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # The log is for a daemon's operator. Here a person looks on, and gets one line that says what went wrong.
+    logging.getLogger("rea_edge").addHandler(logging.NullHandler())
     screen = Screen()
     try:
         return _run(args, screen)
     except ConfigInvalid as exc:
-        return _fail(exc, EX_CONFIG)
+        return _fail(args, "config_invalid", exc, EX_CONFIG)
     except StoreUnusable as exc:
-        return _fail(exc, EX_IOERR)
+        return _fail(args, "store_failed", exc, EX_IOERR)
     except RequestRefused as exc:
-        return _fail(f"{exc.code}: {exc.message}" + (" (try again)" if exc.retryable else ""), EX_FAILED)
-    except (NodeSilent, ReaError) as exc:
-        return _fail(exc, EX_FAILED)
+        said = f"{exc.code}: {exc.message}" + (" (try again)" if exc.retryable else "")
+        return _fail(args, exc.code, said, EX_FAILED)
+    except NodeSilent as exc:
+        return _fail(args, "silent", exc, EX_FAILED)
+    except ReaError as exc:
+        return _fail(args, "failed", exc, EX_FAILED)
     except (ValueError, msgspec.MsgspecError) as exc:
-        return _fail(exc, EX_USAGE)
+        return _fail(args, "usage", exc, EX_USAGE)
     except KeyboardInterrupt:
-        return _fail("interrupted; what was accepted goes on at the node", 130)
+        at_node = "" if args.command in {"demo", "check"} else "; what was accepted goes on at the node"
+        return _fail(args, "interrupted", f"interrupted{at_node}", EX_INTERRUPTED)
 
 
 def _run(args: argparse.Namespace, screen: Screen) -> int:
     # Imported here: each command pays only for what it needs.
     match args.command:
+        case "run":
+            # `__main__` runs the daemon, by hand and without us: what comes here is not how it is called.
+            raise ValueError("run takes --config FILE, or nothing")
         case "check":
             from rea_edge.cli import look
 
@@ -77,6 +87,9 @@ def _ask(args: argparse.Namespace, screen: Screen) -> int:
         return COMMANDS[args.command](client, args, screen)
 
 
-def _fail(what: object, code: int) -> int:
+def _fail(args: argparse.Namespace, code: str, what: object, exit_code: int) -> int:
+    """One line for a person on standard error; with --json also an object on standard output."""
     print(f"rea-edge: {what}", file=sys.stderr)
-    return code
+    if getattr(args, "json", False):
+        print(msgspec.json.encode({"ok": False, "error": {"code": code, "message": str(what)}}).decode())
+    return exit_code

@@ -3,6 +3,8 @@
 import argparse
 
 from rea_edge import __version__
+from rea_edge.tool import NAME
+from rea_edge.topics import is_name
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,30 +30,57 @@ def parser() -> argparse.ArgumentParser:
     )
 
     task = _talks(commands, "task", "send a task, show its steps, print its answer")
-    task.add_argument("goal", help="what is to be done, in plain words")
+    task.add_argument("goal", type=_goal, help="what is to be done, in plain words")
     task.add_argument("--type", dest="kind", metavar="TYPE", help="task type of the node's configuration")
     task.add_argument("--query", action="store_true", help="may only read (mode query)")
     task.add_argument("--steps", type=int, help="ask the model at most this often")
-    task.add_argument("--id", metavar="ID", help="the task's id: the same id and goal is the same task")
+    task.add_argument("--id", type=_name, metavar="ID", help="the task's id: the same id and goal is the same task")
     _talks(commands, "status", "how the node is")
     _talks(commands, "tools", "the tools of the node")
     _talks(commands, "tasks", "your tasks on the node")
     call = _talks(commands, "call", "call a tool, without a model")
-    call.add_argument("tool")
+    call.add_argument("tool", type=_tool)
     call.add_argument("args", nargs="*", metavar="KEY=VALUE", help="a value is JSON where it can be, else a text")
     cancel = _talks(commands, "cancel", "cancel a task")
-    cancel.add_argument("task", metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
+    cancel.add_argument("task", type=_owned, metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
     show = _talks(commands, "show", "the journal of a task")
-    show.add_argument("task", metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
+    show.add_argument("task", type=_owned, metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
     show.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
 
     replay = _talks(commands, "replay", "read a task's recorded answers once more; exit 1 if any is read otherwise now")
-    replay.add_argument("task", metavar="TASK", help="a task's id; with --state also WHO/TASK")
+    replay.add_argument("task", type=_owned, metavar="TASK", help="a task's id; with --state also WHO/TASK")
     replay.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
 
     decide = commands.add_parser("decide", help="read model answers (JSON lines on standard input) as decisions")
     decide.add_argument("--tools", metavar="FILE", required=True, help="tool definitions, OpenAI form")
     return root
+
+
+def _goal(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a goal must say something")
+    return text
+
+
+def _name(text: str) -> str:
+    # Asked of the node, such an id would get no answer: it is a part of the answer's topic.
+    if not is_name(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no id: 1 to 36 of A-Z a-z 0-9 _ -")
+    return text
+
+
+def _owned(text: str) -> str:
+    who, slash, task = text.rpartition("/")
+    if slash:
+        _name(who)
+    _name(task)
+    return text
+
+
+def _tool(text: str) -> str:
+    if NAME.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a tool: up to 48 of a-z 0-9 _")
+    return text
 
 
 def _talks(

@@ -1,12 +1,16 @@
 """What a person types, and what comes back: words, JSON, exit codes."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 from rea_edge.emulated.endpoint import ScriptedEndpoint
-from tests.brokers import Mosquitto
+from tests.brokers import Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
-from tests.e2e.house import call, endpoint_table, finish, script, wait_online
+from tests.e2e.house import ROOT, call, endpoint_table, finish, script, wait_online
 
 
 def test_the_commands_of_a_day(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
@@ -74,14 +78,87 @@ def test_a_task_that_is_not_achieved_exits_1_and_says_why(mosquitto: Mosquitto, 
 def test_a_silent_node_and_an_absent_broker_are_said_plainly(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     house = make_house(mosquitto)
     silent = house.run_command("status")
-    assert silent.returncode == 1 and "has not answered" in silent.stderr
+    assert (
+        silent.returncode == 1 and "has not answered" in silent.stderr and "no status of such a node" in silent.stderr
+    )
     mosquitto.stop()
     absent = house.run_command("call", "look", "name=tank")
     assert absent.returncode == 1 and "cannot be reached" in absent.stderr
+    assert absent.stderr.count("\n") == 1, "one line for a person, no log"
+
+
+def test_with_json_an_error_is_json_too(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto).start()
+    with house.client() as client:
+        wait_online(client)
+    for words in (("show", "nothing"), ("cancel", "nothing"), ("task", "x", "--type", "nothing")):
+        done = house.run_command(*words, "--json")
+        told = json.loads(done.stdout)
+        assert done.returncode == 1 and told["ok"] is False, done
+        assert told["error"]["code"] in {"unknown_task", "endpoint_unavailable"} and told["error"]["message"]
+    none = house.run_command("task", "x", "--steps", "0")
+    assert none.returncode == 1 and "limits.steps" in none.stderr
+    called = json.loads(house.run_command("call", "look", "name=moon", "--json").stdout)
+    assert called["ok"] is False and called["error"]["code"] == "bad_request"
+
+
+def test_status_is_asked_of_the_node_and_not_of_what_the_broker_kept(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto).start()
+    with house.client() as client:
+        wait_online(client)
+        kept = client.status().up_ms
+        wait_until(
+            lambda: json.loads(house.run_command("status", "--json").stdout)["up_ms"] > kept + 1000, "a newer one"
+        )
+        assert client.status().up_ms == kept
+
+
+def test_a_task_without_news_says_so_and_what_the_node_says_is_wrong(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto, extra=endpoint_table("http://127.0.0.1:9")).start()
+    with house.client() as client:
+        wait_online(client)
+        task_id, _ = client.submit({"goal": "Turn the valve to 30."})
+        heard: list[list[str]] = []
+
+        def quiet(seconds: float, faults: list[str]) -> None:
+            heard.append(faults)
+            client.send("ctl", {"id": "x1", "task": task_id, "do": "cancel"})
+
+        assert client.watch(task_id, None, quiet).outcome == "cancelled"
+    assert heard and "endpoint scripted" in heard[0][0]
+
+
+def test_run_takes_its_file_in_both_spellings(tmp_path: Path) -> None:
+    for words in (("--config=nowhere.toml",), ("--config", "nowhere.toml")):
+        done = subprocess.run(
+            [sys.executable, "-m", "rea_edge", "run", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert (
+            done.returncode == 78
+            and done.stderr == f"rea-edge: {tmp_path}/nowhere.toml: cannot be read: No such file or directory\n"
+        )
 
 
 def test_usage_errors_exit_2(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     house = make_house(mosquitto)
     assert house.run_command("nonsense").returncode == 2
     assert house.run_command("task").returncode == 2
+    for words in (
+        ("task", " "),
+        ("task", "x", "--id", "a b"),
+        ("cancel", "a b"),
+        ("show", "a b"),
+        ("show", "me/"),
+        ("call", "look/up"),
+        ("run", "--config=a", "--config=b"),
+    ):
+        done = house.run_command(*words)
+        assert done.returncode == 2 and "Traceback" not in done.stderr, (words, done.stderr)
+    much = house.run_command("task", "x" * 100_000)
+    assert much.returncode == 1 and "too_large" in much.stderr
     assert house.run_command("--version").stdout.startswith("rea-edge 0.")
