@@ -36,6 +36,7 @@ class Steps:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._step = -1
+        self._silence = ("", 0.0)  # what was said of it last, and from which second on it is said again
 
     def show(self, event: TaskEvent, seconds: float | None = None, at: str = "") -> None:
         self._head(event, seconds, at)
@@ -45,6 +46,10 @@ class Steps:
     def quiet(self, seconds: float, faults: list[str]) -> None:
         """Say that there is no news yet, and what the node says is wrong with it."""
         why = f": {_short('; '.join(faults))}" if faults else ""
+        said, again_s = self._silence
+        if why == said and seconds < again_s:
+            return
+        self._silence = (why, 2 * seconds)
         self._screen.say(self._screen.paint(f"  no news after {seconds:.0f} s{why}", "dim"))
 
     def _head(self, event: TaskEvent, seconds: float | None, at: str) -> None:

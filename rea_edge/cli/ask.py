@@ -2,11 +2,13 @@
 
 import argparse
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import msgspec
 
 from rea_edge.cli.readings import show_readings
 from rea_edge.client import Client, new_id
+from rea_edge.errors import RequestRefused
 from rea_edge.journal import decode_event
 from rea_edge.records import Args
 from rea_edge.replay import read_again
@@ -32,9 +34,10 @@ def task(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 def status(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     found = client.status()
-    if found.state == "online":
-        # What the broker keeps may be old: a node that is online says so itself.
-        found = client.status_asked()
+    if found.state != "offline":
+        # What the broker keeps may be old: a node that is there says so itself. Without its state it answers nothing.
+        with suppress(RequestRefused):
+            found = client.status_asked()
     if args.json:
         screen.say(msgspec.json.encode(found).decode())
     else:

@@ -31,8 +31,7 @@ def main(words: Sequence[str]) -> int:
     except StoreUnusable as exc:
         return _fail(args, "store_failed", exc, EX_IOERR)
     except RequestRefused as exc:
-        said = f"{exc.code}: {exc.message}" + (" (try again)" if exc.retryable else "")
-        return _fail(args, exc.code, said, EX_FAILED)
+        return _fail(args, exc.code, exc.message, EX_FAILED, f"{exc.code}: ", " (try again)" if exc.retryable else "")
     except NodeSilent as exc:
         return _fail(args, "silent", exc, EX_FAILED)
     except ReaError as exc:
@@ -87,9 +86,9 @@ def _ask(args: argparse.Namespace, screen: Screen) -> int:
         return COMMANDS[args.command](client, args, screen)
 
 
-def _fail(args: argparse.Namespace, code: str, what: object, exit_code: int) -> int:
+def _fail(args: argparse.Namespace, code: str, what: object, exit_code: int, before: str = "", after: str = "") -> int:
     """One line for a person on standard error; with --json also an object on standard output."""
-    print(f"rea-edge: {what}", file=sys.stderr)
+    print(f"rea-edge: {before}{what}{after}", file=sys.stderr)
     if getattr(args, "json", False):
         print(msgspec.json.encode({"ok": False, "error": {"code": code, "message": str(what)}}).decode())
     return exit_code
