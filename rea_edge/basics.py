@@ -17,7 +17,8 @@ Mode = Literal["act", "query"]
 State = Literal["accepted", "running", "paused", "waiting", "ended"]
 Outcome = Literal["achieved", "gave_up", "exceeded", "cancelled", "failed", "escalated", "rejected", "expired"]
 LimitName = Literal["steps", "tokens", "seconds"]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}$")]
+# Ends with \Z: `$` would let a line break through, which makes a topic that brokers end the connection for.
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}\Z")]
 
 
 class Frozen(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,7 +60,7 @@ class Example(Frozen, frozen=True, kw_only=True):
 class Tool(Frozen, frozen=True, kw_only=True):
     """One tool as declared. `parameters` and `returns` are JSON Schemas of the closed subset of `schema`."""
 
-    name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+    name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,47}\Z")]
     description: str
     parameters: Args
     effect: EffectClass

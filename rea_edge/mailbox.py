@@ -114,6 +114,10 @@ class Mailbox:
         except StoreUnusable as damaged:
             # What was asked for has ended and is damaged: not acknowledged, it would come again for ever.
             self._refuse(sender, RequestRefused("store_failed", str(damaged)))
+        except Exception:
+            # A bug of ours. Not acknowledged, the broker would deliver it again at every connection, for ever.
+            log.exception("event=fault what=%s who=%s id=%s", sender.what, sender.who, sender.id)
+            self._refuse(sender, RequestRefused("internal", "this request met a fault of the node; its log says more"))
         return True
 
     def _sender(self, inbound: Inbound, incoming: Incoming, request_id: str | None) -> Sender:

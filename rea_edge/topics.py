@@ -92,5 +92,7 @@ class Topics:
         return f"{self.base}/out/{who}/#"
 
     def may_answer_at(self, who: str, topic: str) -> bool:
-        """Whether an MQTT 5 response topic lies where this person may be answered (and holds no wildcard)."""
-        return topic.startswith(f"{self.base}/out/{who}/") and not set(topic) & set("+#\0") and len(topic) <= 256
+        """Whether an MQTT 5 response topic lies where this person may be answered, and is one that any broker takes:
+        a wildcard or a control character would end the connection, again and again."""
+        plain = topic.isascii() and topic.isprintable() and not set(topic) & set("+#")
+        return plain and topic.startswith(f"{self.base}/out/{who}/") and len(topic) <= 256

@@ -24,7 +24,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     sent_at: str | None = None
     epoch: str | None = None
     via: list[Name] | None = None
-    trace: Annotated[str, Meta(max_length=TRACE_MAX)] | None = None
+    trace: Annotated[str, Meta(max_length=TRACE_MAX, pattern=r"^[!-~]*\Z")] | None = None
     meta: Args = field(default_factory=dict)
     sig: str | None = None
 
@@ -71,7 +71,7 @@ class QueryRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     id: Name
     who: Name | None = None
     task: Name | None = None
-    after: Annotated[int, Meta(ge=0)] = 0
+    after: Annotated[int, Meta(ge=0, le=2**53)] = 0
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 

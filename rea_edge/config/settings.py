@@ -14,7 +14,7 @@ Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
 Mebibytes = Annotated[int, Meta(ge=16, le=65_536)]
 Steps = Annotated[int, Meta(ge=1, le=10_000)]
 Tokens = Annotated[int, Meta(ge=16, le=100_000_000)]
-TypeName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}$")]
+TypeName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}\Z")]
 
 
 class Secret:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 
 import paho.mqtt.client as paho
@@ -12,7 +13,7 @@ from paho.mqtt.properties import Properties
 from rea_edge.client import Client
 from rea_edge.emulated.endpoint import ScriptedEndpoint
 from rea_edge.wire import Reply
-from tests.brokers import AnyBroker, wait_until
+from tests.brokers import AnyBroker, Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import House, call, endpoint_table, finish, questions, script, wait_online
 
@@ -69,12 +70,18 @@ BAD: list[tuple[str, str, Payload, str, str, str]] = [
     ("an unknown task type", "task", {"id": "b6", "goal": "x", "type": "nope"}, "b6", "bad_request", "nope"),
     ("a follow-up", "task", {"id": "b7", "goal": "x", "continues": "b1"}, "b7", "bad_request", "continues"),
     ("another epoch", "task", {"id": "b8", "goal": "x", "epoch": "old"}, "b8", "stale_epoch", "old"),
+    ("a line break behind the id", "task", {"id": "e0\n", "goal": "x"}, "_bad", "bad_request", "id"),
+    ("a trace of another kind", "task", {"id": "e1", "goal": "x", "trace": "a b\n"}, "e1", "bad_request", "trace"),
+    ("a trace without end", "task", {"id": "e2", "goal": "x", "trace": "a" * 40_000}, "e2", "bad_request", "trace"),
+    ("a page beyond all", "query/tasks", {"id": "e3", "after": 10**20}, "e3", "bad_request", "after"),
+    ("a page before all", "query/tools", {"id": "e4", "after": -1}, "e4", "bad_request", "after"),
     ("too old", "task", {"id": "b9", "goal": "x", "sent_at": "yesterday"}, "b9", "bad_request", "sent_at"),
     ("too large", "task", b'{"id":"c0","goal":"' + b"x" * 70_000 + b'"}', "_bad", "too_large", "65536"),
     ("deeply nested", "task", b'{"id":"c1","goal":"x","context":' + b"[" * 5000 + b"]" * 5000 + b"}", "_bad", "bad_request", ""),
     ("no such tool", "call/nope", {"id": "c2"}, "c2", "bad_request", "look"),
     ("a missing argument", "call/look", {"id": "c3", "args": {}}, "c3", "bad_request", "name"),
     ("an unknown argument", "call/look", {"id": "c4", "args": {"name": "tank", "x": 1}}, "c4", "bad_request", "x"),
+    ("a number beyond all", "call/turn", {"id": "e5", "args": {"percent": 10**300}}, "e5", "bad_request", "percent"),
     ("a value outside", "call/turn", {"id": "c5", "args": {"percent": 101}}, "c5", "bad_request", "percent"),
     ("plain text is no call", "call/look", b"tank", "_bad", "bad_request", "JSON"),
     ("no such query", "query/nope", {"id": "c6"}, "c6", "bad_request", "status"),
@@ -235,3 +242,30 @@ def test_a_tool_file_that_does_not_load_is_a_fault_in_the_status_and_the_others_
         assert any("bad.py" in fault for fault in client.status().faults)
     done = house.run_command("check", "--config", str(house.config))
     assert done.returncode == 78 and "bad.py" in done.stdout
+
+
+def test_a_request_about_a_run_that_is_damaged_is_answered_and_the_node_stays_up(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    with ScriptedEndpoint(script(call("look", name="tank"), finish("It is 71.5 percent."))) as endpoint:
+        house = make_house(mosquitto, extra=endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            client.submit({"id": "spoilt", "goal": "Look."})
+            client.watch("spoilt", None)
+            client.submit({"id": "newer", "goal": "Look."})
+            client.watch("newer", None)
+            assert house.stop() == 0
+            state = sqlite3.connect(house.folder / "state" / "state.db")
+            state.execute(
+                "UPDATE event SET body = x'00' WHERE seq = 1 AND run = (SELECT row FROM run WHERE id = 'spoilt')"
+            )
+            state.commit()
+            state.close()
+            house.start()
+            wait_online(client)
+            reply = client.ask("query", {"id": "q1", "task": "spoilt"}, "task")
+            assert reply.error is not None and reply.error.code == "store_failed"
+            assert client.ask("query", {"id": "q2", "task": "newer"}, "task").ok
+            sessions = client.data("query", {}, "metrics")
+            assert isinstance(sessions, dict) and sessions["link"]["sessions"] == 1
