@@ -9,10 +9,11 @@ import socket
 
 from msgspec import DecodeError, Raw, Struct, ValidationError, json
 
-from rea_edge.records import Result, Tool
+from rea_edge.records import Ok, Result, Tool
 from rea_edge.toolhost.faults import fault
 
 FRAME_BYTES = 256 * 1024
+DEEPEST = 64  # lists and objects inside each other in a result: far below what any reader's stack takes
 
 
 class Setup(Struct, frozen=True):
@@ -76,8 +77,22 @@ def received(end: socket.socket) -> bytes:
 
 
 def read_result(body: bytes) -> Result:
-    """A tool's child wrote this, so it may be anything."""
+    """A tool's child wrote this, so it may be anything. What comes out of it can be read by everybody after us."""
     try:
-        return json.decode(body, type=Result)
+        result = json.decode(body, type=Result)
+        if isinstance(result, Ok) and too_deep(json.decode(result.data)):
+            return fault("bad_result", f"the result is nested deeper than {DEEPEST} levels")
     except (ValidationError, DecodeError, RecursionError) as exc:
         return fault("bad_result", f"the result cannot be read: {exc}")
+    return result
+
+
+def too_deep(value: object, levels: int = DEEPEST) -> bool:
+    match value:
+        case list():
+            inner = value
+        case dict():
+            inner = list(value.values())
+        case _:
+            return False
+    return levels == 0 or any(too_deep(item, levels - 1) for item in inner)

@@ -18,7 +18,7 @@ from msgspec import DecodeError, Raw, json
 from rea_edge.records import Fault, Ok, Result
 from rea_edge.toolhost import tree
 from rea_edge.toolhost.faults import fault
-from rea_edge.toolhost.frames import read_result
+from rea_edge.toolhost.frames import read_result, too_deep
 from rea_edge.toolhost.limits import FLOOD_BYTES, LOG_BYTES, close_all_but, stay_alone
 from rea_edge.toolhost.work import Job, done
 
@@ -171,11 +171,14 @@ class Keeper:
         return fault("tool_error", f"exit {code}: {said}" if said else f"exit {code}")
 
     def printed(self) -> Result:
-        """Standard output as the JSON value it is, else as text; bytes that are not UTF-8 become U+FFFD."""
+        """Standard output as the JSON value it is, else as text (also where nobody could read it, nested so deep);
+        bytes that are not UTF-8 become U+FFFD."""
         body = bytes(self.out.kept)
         try:
-            json.decode(body)
+            text = too_deep(json.decode(body))
         except (DecodeError, RecursionError):
+            text = True
+        if text:
             body = json.encode(body.decode("utf-8", "replace").removesuffix("\n"))
         return self.flood() if len(body) > self.job.limits.result_bytes else Ok(data=Raw(body))
 

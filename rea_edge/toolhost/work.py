@@ -17,11 +17,9 @@ from rea_edge.errors import ToolInvalid
 from rea_edge.records import Args, Fault, Ok, Result, Tool
 from rea_edge.toolhost.command import BadArgs, argument_list
 from rea_edge.toolhost.faults import fault
-from rea_edge.toolhost.frames import Found
+from rea_edge.toolhost.frames import DEEPEST, Found
 from rea_edge.toolhost.limits import Limits
 from rea_edge.toolhost.load import declarations
-
-DEEPEST = 64
 
 
 class Job(Struct, frozen=True):

@@ -195,6 +195,22 @@ def test_standard_output_that_is_json_is_that_value(rig: Rig) -> None:
     assert value(rig.call("count", n=3)) == {"count": 3}
 
 
+@pytest.mark.parametrize(
+    ("text", "is_text"),
+    [
+        pytest.param("[" * 60 + "]" * 60, False, id="deep"),
+        pytest.param("[" * 70 + "]" * 70, True, id="deeper than a result may be"),
+        pytest.param('{"a":' * 900 + "0" + "}" * 900, True, id="so deep that only some stacks take it"),
+        pytest.param("[" * 30_000 + "]" * 30_000, True, id="deeper than any stack"),
+        pytest.param("1e999", True, id="a number beyond all"),
+        pytest.param("1" * 5000, True, id="an integer beyond all"),
+    ],
+)
+def test_standard_output_that_no_reader_could_take_as_json_is_a_text(rig: Rig, text: str, is_text: bool) -> None:
+    found = value(rig.call("say", text=text))
+    assert (found == text) is is_text and isinstance(found, list) is not is_text
+
+
 def test_an_argument_that_would_be_an_option_is_refused_before_anything_runs(rig: Rig) -> None:
     assert name_of(rig.call("option", text="-n")) == "bad_args"
     assert name_of(rig.call("option", text="a\0b")) == "bad_args"

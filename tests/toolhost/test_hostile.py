@@ -158,6 +158,26 @@ def forges_its_report() -> None:
     os._exit(0)
 
 @tool(effect="once")
+def forges_a_result_that_is_not_text() -> None:
+    "."
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, b'{"kind":"ok","data":["' + bytes([255]) + b'"]}')
+        except OSError:
+            pass
+    os._exit(0)
+
+@tool(effect="once")
+def forges_a_deep_result() -> None:
+    "."
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, b'{"kind":"ok","data":' + b"[" * 900 + b"]" * 900 + b"}")
+        except OSError:
+            pass
+    os._exit(0)
+
+@tool(effect="once")
 def has_threads() -> str:
     "."
     threading.Thread(target=sleeps).start()
@@ -207,6 +227,8 @@ FAULTS = [
     ("writes_a_large_file", {"tool_error"}),
     ("opens_without_end", {"tool_error"}),
     ("forges_its_report", {"bad_result"}),
+    ("forges_a_result_that_is_not_text", {"bad_result"}),
+    ("forges_a_deep_result", {"bad_result"}),
     ("sh_hangs", {"timeout"}),
     ("sh_ignores_signals", {"timeout"}),
     ("sh_floods", {"output"}),
