@@ -142,6 +142,8 @@ class Runner:
     def _begin(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         try:
             with self._now("ask", BEGIN_S):
+                if stopping():  # after `doing` was set, where whoever stops us looks for a question to cut
+                    raise Stopped
                 held.note(self._effects.begin(held.run.job, cancel))
         except EndpointFailed as exc:
             if cancel.cancelled and stopping():
@@ -159,6 +161,8 @@ class Runner:
         started = time.monotonic()
         try:
             with self._now("ask", seconds):
+                if stopping():
+                    raise Stopped
                 answer = self._effects.ask(begun, context.body(held.run, asked), seconds, cancel)
         except EndpointFailed as exc:
             if cancel.cancelled and stopping():
@@ -179,11 +183,16 @@ class Runner:
         began = False
 
         def starting() -> bool:
-            """The last moment before the start: the intent of a `once` call goes to disk; a cancel may still win."""
+            """The last moment before the start: the intent of a `once` call goes to disk; a cancel may still win.
+
+            A stop wins before the intent only: an intent without a start would be reported as unknown.
+            """
             nonlocal began
+            if stopping():
+                return False
             if act.effect == "once" and not held.run.open[0].intended:
                 self._commit(held, Intended(n=act.n))
-            began = held.run.cancel is None and not stopping()
+            began = held.run.cancel is None
             return began
 
         started = time.monotonic()

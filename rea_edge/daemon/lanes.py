@@ -95,11 +95,12 @@ class Lane:
         clean = self._resumed(row)
         while True:
             try:
-                if clean is not None:
-                    self.runner.resume(held, clean=clean)
-                    clean = None
-                if held.run.phase == "accepted" and self._expired(row):
+                # By the row, not the phase: a direct call is `acting` from its acceptance on.
+                if held.row.state == "accepted" and self._expired(row):
                     self.runner.end(held, _EXPIRED)
+                elif held.row.state != "accepted" and clean is not None:
+                    self.runner.resume(held, clean=clean)
+                clean = None
                 self.runner.finish(held, cancel, self._stop.is_set)
             except StoreFull as full:
                 # Nothing was written and nothing was started: the same commit is tried again when there is room.

@@ -224,8 +224,12 @@ class Node:
         try:
             held = self._journal.load(claimed[0])
             runner = Runner(self._effects, self._live, lambda seconds: None)
+            if (clean := self._resumed(row)) is not None:
+                runner.resume(held, clean=clean)
             runner.finish(held, claimed[1], lambda: False)
-        finally:
+        except StoreFull:
+            self._waiting.put_back(row)  # the cancel is on disk: the lane that takes the run ends it
+        else:
             self._waiting.drop(row.row)
         self._link.wake()
 

@@ -14,8 +14,7 @@ class Waiting:
     """Runs that wait for a lane, in the order of their acceptance, and the cancels of those that are held."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
+        self._changed = threading.Condition()
         self._waiting: dict[Kind, dict[int, RunRow]] = {"task": {}, "call": {}}
         self._held: dict[int, Cancel] = {}
         self._since_s: dict[int, float] = {}  # boot-time seconds of each run that waits or is held
@@ -43,6 +42,12 @@ class Waiting:
         with self._changed:
             found = self._waiting[kind].pop(row, None)
             return None if found is None else self._hold(found)
+
+    def put_back(self, row: RunRow) -> None:
+        """Let go of a run that has not ended: it waits again, for as long as it has waited."""
+        with self._changed:
+            self._held.pop(row.row, None)
+            self.put(row)
 
     def drop(self, row: int) -> None:
         """The lane has let go of a run."""

@@ -60,6 +60,13 @@ def outcomes(client: Client, tasks: list[str], seconds: float) -> dict[str, Task
     return found
 
 
+def running(client: Client) -> list[str]:
+    """The ids of what the lanes of the node are at."""
+    found = client.data("query", {}, "metrics")
+    assert isinstance(found, dict)
+    return found["running"]
+
+
 def killed_again_and_again(house: House, kills: int, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(kills):
@@ -194,3 +201,20 @@ def test_a_stop_cuts_a_question_short_and_asks_it_again_later(mosquitto: Mosquit
             state = client.watch(task_id, None)
         assert state.outcome == "achieved"
         assert state.usage.steps == 3, "the question that was cut off counts"
+
+
+def test_a_stop_while_a_once_call_waits_for_its_device_leaves_it_for_the_next_start(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto).start()
+    with house.client(silent_s=30) as client:
+        wait_online(client)
+        client.send("call", {"id": "first", "args": {"seconds": 2.0}}, "ring")
+        client.send("call", {"id": "second"}, "ring")
+        wait_until(lambda: set(running(client)) == {"first", "second"}, "both are at the bell", 10)
+        assert house.stop() == 0
+        house.start()
+        assert client.ask("call", {"id": "first", "args": {"seconds": 2.0}}, "ring").ok
+        second = client.ask("call", {"id": "second"}, "ring")
+        assert second.ok, second
+    assert len(house.ledger("ring")) == 2

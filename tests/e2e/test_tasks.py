@@ -168,3 +168,14 @@ def test_more_tasks_than_may_wait_are_refused_as_busy(mosquitto: Mosquitto, make
                 client.submit({"id": "w2", "goal": "Look."})
             assert refused.value.code == "busy" and refused.value.retryable
             release.set()
+
+
+def test_a_direct_call_that_waits_too_long_for_its_start_expires(broker: AnyBroker, make_house: MakeHouse) -> None:
+    house = make_house(broker, extra="[limits]\nqueue_s = 1.0").start()
+    with house.client() as client:
+        wait_online(client)
+        for number in range(2):
+            client.send("call", {"id": f"d{number}", "args": {"seconds": 1.5}}, "doze")
+        late = client.ask("call", {"id": "late"}, "ring")
+    assert late.error is not None and late.error.code == "expired"
+    assert house.ledger("ring") == []
