@@ -162,7 +162,8 @@ class NodeEffects:
             try:
                 answer = ask(end_s - time.monotonic())
             except EndpointFailed as exc:
-                self.faults[name] = f"{exc.kind}: {exc.message}"
+                if exc.kind != "cancelled":
+                    self.faults[name] = f"{exc.kind}: {exc.message}"
                 pause_s = exc.retry_after_s or rest_s * random.uniform(0.7, 1.3)
                 if not exc.retryable or cancel.cancelled or time.monotonic() + pause_s >= retry_end_s:
                     raise

@@ -54,10 +54,10 @@ class Lane:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, *, cut_question: bool) -> None:
-        """End after the effect under way; `cut_question`: end a question at once (a tool goes on)."""
+    def stop(self) -> None:
+        """End after the tool under way; a question ends at once and is asked again at the next start."""
         self._stop.set()
-        if cut_question and self.runner.doing == "ask":
+        if self.runner.doing == "ask":
             self.cut()
 
     def cut(self) -> None:

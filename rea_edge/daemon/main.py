@@ -86,7 +86,7 @@ class Process:
                 log.error("event=stuck what=%s", stuck)
             try:
                 node.turn()
-            except StoreBroken as exc:
+            except StoreUnusable as exc:
                 self._fatal(exc)
             self._wait(wait_s)
 
@@ -117,8 +117,10 @@ class Process:
         if code == EX_IOERR:
             # Nothing may be written or done any more; the next start reads what is true.
             os._exit(code)
-        node.stop(cut_questions=code == EX_OK)
+        node.stop()
         store.close()
+        if isinstance(self._broken, StoreUnusable):
+            code = EX_IOERR
         log.info("event=stopped code=%d", code)
         return code
 

@@ -107,14 +107,14 @@ class Node:
             return "mqtt"
         return self.progress.overdue(now_s)
 
-    def stop(self, *, cut_questions: bool) -> None:
-        """Drain: no intake, questions end (at once, or when answered), tools get `TOOL_DRAIN_S`, then `offline`."""
+    def stop(self) -> None:
+        """Drain: no intake, questions end at once, tools get `TOOL_DRAIN_S`, then `offline`."""
         self._stopping = True
         self.refuse_new("the node is stopping")
         self._waiting.close()
         for lane in self._lanes:
-            lane.stop(cut_question=cut_questions)
-        end_s = time.monotonic() + (TOOL_DRAIN_S if cut_questions else TOOL_DRAIN_S + 30.0)
+            lane.stop()
+        end_s = time.monotonic() + TOOL_DRAIN_S
         late = [lane for lane in self._lanes if not lane.join(end_s - time.monotonic())]
         for lane in late:
             log.warning("event=cut_at_stop lane=%s", lane.name)
@@ -257,7 +257,11 @@ class Node:
         return [*self._pull_rows(limit), *self._progress_of.take(self._report)]
 
     def _pull_rows(self, limit: int) -> list[Outgoing]:
-        rows = self._store.pull(limit)
+        try:
+            rows = self._store.pull(limit)
+        except StoreBroken as exc:
+            self._fatal(exc)
+            return []
         return [
             Outgoing(
                 row=row.row,
@@ -327,7 +331,7 @@ class Node:
         link, usage = self._link.state, self._store.usage()
         return {
             "queue": self._waiting.counts(),
-            "running": [lane.current[0].id for lane in self._lanes if lane.current is not None],
+            "running": [held[0].id for lane in self._lanes if (held := lane.current) is not None],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
             "endpoints": {one.name: self._effects.faults.get(one.name, "ok") for one in self._settings.endpoints},
             "store": msgspec.to_builtins(usage),

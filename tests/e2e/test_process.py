@@ -183,3 +183,29 @@ def test_above_the_soft_memory_limit_new_requests_are_refused(mosquitto: Mosquit
         wait_online(client)
         reply = client.ask("call", {"args": {"name": "tank"}}, "look")
         assert reply.error is not None and reply.error.code == "busy" and "memory" in reply.error.message
+
+
+def no_more_writing(house: House) -> None:
+    """From now on every write of the daemon to a file fails: what a dying disk does."""
+    resource.prlimit(house.pid, resource.RLIMIT_FSIZE, (0, 0))
+
+
+@pytest.mark.parametrize("where", ["at a request", "after a tool ran"])
+def test_a_disk_that_fails_ends_the_process_with_74_and_the_next_start_goes_on(
+    mosquitto: Mosquitto, make_house: MakeHouse, where: str
+) -> None:
+    house = make_house(mosquitto).start()
+    with house.client(silent_s=30) as client:
+        wait_online(client)
+        if where == "at a request":
+            no_more_writing(house)
+        client.send("call", {"id": "c1", "args": {"seconds": 1.0}}, "ring")
+        if where == "after a tool ran":
+            wait_until(lambda: house.ledger("ring"), "it rings", 10)
+            no_more_writing(house)
+        assert house.wait(15) == 74
+        house.start()
+        reply = client.ask("call", {"id": "c1", "args": {"seconds": 1.0}}, "ring")
+    assert len(house.ledger("ring")) == 1
+    assert reply.ok is (where == "at a request"), reply
+    assert reply.error is None or reply.error.code == "outcome_unknown"
