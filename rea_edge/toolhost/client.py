@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 from msgspec import Raw, json
@@ -31,8 +32,8 @@ class ToolHost:
     """A host process with the tools of `files`, and the calls it runs.
 
     `memory_mib` and `cpu_s` bound one call; `load_s` bounds the loading of one file; `lock_s` how long a start waits
-    for the host before this one to be gone. A host that died is replaced by the next `call`, within that call's
-    seconds, or by `start`. Tools whose declaration changed meanwhile are refused until the daemon takes the new ones.
+    for the host before this one to be gone. A host that died is replaced when the next `call` needs one, or by `start`.
+    Tools whose declaration changed meanwhile are refused until the daemon takes the new ones.
     """
 
     def __init__(
@@ -49,9 +50,9 @@ class ToolHost:
         names = tuple(dict.fromkeys(str(file.absolute()) for file in files))
         self._setup = Setup(str(state_dir.absolute()), names, memory_mib, cpu_s, load_s, lock_s)
         self._python = python
-        self._starting = threading.Lock()
         self._changed = threading.Condition()  # guards the fields below
         self._running: Running | None = None
+        self._start: Future[Running] | None = None
         self._stopping = False
         self._open: dict[str, socket.socket] = {}  # by request id
 
@@ -110,7 +111,6 @@ class ToolHost:
         with self._changed:
             self._stopping = True
             self._changed.wait_for(lambda: not self._open, timeout=drain_s)
-        with self._starting, self._changed:
             running, self._running = self._running, None
         if running is None:
             return
@@ -135,25 +135,48 @@ class ToolHost:
     # --- inside
 
     def _up(self, deadline: float) -> Running:
-        """The host that is alive, or a new one. Raises EffectFailed where there is none by `deadline`."""
-        if not self._starting.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise EffectFailed("no_host", "the tool host is still starting")
-        try:
+        """The host that is alive, or a new one. Raises EffectFailed where there is none by `deadline`.
+
+        A start goes on when the call that began it has no more time: else a board that needs longer to start a host
+        than its calls may take would never have one again.
+        """
+        with self._changed:
             running = self._running
             if self._stopping:
                 raise EffectFailed("no_host", "the tool host is stopping")
             if running is not None and running.process.poll() is None:
                 return running
-            if running is not None:
-                running.control.close()
-                self._running = None
-            left = min(allowance(self._setup), deadline - time.monotonic())
-            self._running = launched(self._setup, self._python, left)
-            return self._running
+            if self._start is None:
+                self._start = Future()
+                threading.Thread(target=self._launch, args=(self._start,), name="host-start", daemon=True).start()
+            start = self._start
+        try:
+            return start.result(max(0.0, deadline - time.monotonic()))
+        except TimeoutError as exc:
+            raise EffectFailed("no_host", "the tool host is still starting") from exc
+
+    def _launch(self, start: "Future[Running]") -> None:
+        """Start a host in place of the one that died, for all that wait for it."""
+        old, running = self._running, None
+        try:
+            if old is not None:
+                old.control.close()
+            running = launched(self._setup, self._python, allowance(self._setup))
+            said = None
         except OSError as exc:
-            raise EffectFailed("no_host", f"the tool host cannot be started: {exc}") from exc
-        finally:
-            self._starting.release()
+            said = EffectFailed("no_host", f"the tool host cannot be started: {exc}")
+        except EffectFailed as exc:
+            said = exc
+        with self._changed:
+            self._start = None
+            if running is not None and self._stopping:
+                ended(running.process, running.control)
+                running, said = None, EffectFailed("no_host", "the tool host is stopping")
+            self._running = running
+        if running is not None:
+            start.set_result(running)
+        else:
+            start.set_exception(said)
 
     def _send(self, tool: Tool, body: bytes, theirs: socket.socket, deadline: float) -> Fault | None:
         """Hand the call over; a host that turns out to be dead is replaced once."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rea_edge.records import Result
+from rea_edge.records import Ok, Result
 from rea_edge.toolhost import tree
 from rea_edge.toolhost.client import ToolHost
 from tests.toolhost.rig import Rig, comes_true, marked, name_of, started, value, written
@@ -215,3 +215,32 @@ def test_a_host_that_cannot_be_started_is_a_fault_and_not_an_exception(tmp_path:
         loaded = host.start()
         assert loaded.tools == () and "tool host" in loaded.faults[0]
         host.stop(0.0)
+
+
+SLOW = """
+time.sleep(0.6)
+
+@tool(effect="read")
+def late() -> str:
+    "."
+    return "here"
+"""
+
+
+def test_a_host_that_needs_longer_to_start_than_a_call_may_take_starts_all_the_same(tmp_path: Path) -> None:
+    with started(tmp_path, {"slow.py": SLOW}) as rig:
+        os.kill(rig.host.pids()[0], signal.SIGKILL)
+        assert comes_true(lambda: not rig.host.alive)
+        assert name_of(rig.call("late", 0.3)) == "no_host"
+        assert comes_true(lambda: isinstance(rig.call("late", 0.3), Ok), 10.0)
+
+
+def test_a_stop_while_a_host_is_starting_leaves_none(tmp_path: Path) -> None:
+    with started(tmp_path, {"slow.py": SLOW}) as rig:
+        os.kill(rig.host.pids()[0], signal.SIGKILL)
+        assert comes_true(lambda: not rig.host.alive)
+        assert name_of(rig.call("late", 0.1)) == "no_host"
+        began = time.monotonic()
+        rig.host.stop(0.0)
+        assert time.monotonic() - began < 0.5
+        assert comes_true(lambda: not marked(tmp_path), 5.0)
