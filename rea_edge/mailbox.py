@@ -21,6 +21,8 @@ from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.topics import Inbound, Topics
 from rea_edge.wire import PUBLISH_MAX, CallRequest, CtlRequest, QueryRequest, Reply, Request, TaskRequest
 
+CORRELATION_MAX = 1024  # bytes; it is stored with the request and sent back with the answer
+
 log = logging.getLogger("rea_edge.mailbox")
 
 
@@ -121,6 +123,8 @@ class Mailbox:
         return True
 
     def _sender(self, inbound: Inbound, incoming: Incoming, request_id: str | None) -> Sender:
+        if len(incoming.correlation or b"") > CORRELATION_MAX:
+            raise RequestRefused("too_large", f"correlation data has at most {CORRELATION_MAX} bytes")
         wanted = incoming.response_topic or ""
         return Sender(
             who=inbound.who,
@@ -250,7 +254,8 @@ class Mailbox:
             return False
         if fresh is None or fresh.state == "ended":
             raise RequestRefused("unknown_task", f"{request.task} has ended already")
-        self._journal.add(tx, fresh, CancelAsked(by=who, text=request.text[:500]))
+        if run_from(tx, fresh).cancel is None:  # the first one says it all: a flood of them must not fill the journal
+            self._journal.add(tx, fresh, CancelAsked(by=who, text=request.text[:500]))
         return True
 
     # --- replies

@@ -14,7 +14,7 @@ import msgspec
 
 from rea_edge import budget, context, decision, loop
 from rea_edge.cancel import Cancel
-from rea_edge.errors import EndpointFailed
+from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.journal import Held
 from rea_edge.records import (
     AS_SENT_BACK,
@@ -32,6 +32,7 @@ from rea_edge.records import (
     Fault,
     Intended,
     Job,
+    Outcome,
     Protocol,
     Record,
     Refused,
@@ -54,7 +55,8 @@ class Effects(Port):
     """What the runner needs done. Each returns within `seconds` (and a little), or at once when cancelled."""
 
     def begin(self, job: Job, cancel: Cancel) -> Begun:
-        """Choose endpoint, protocol and tools. Raises `EndpointFailed` where there is nothing to ask."""
+        """Choose endpoint, protocol and tools. Raises `EndpointFailed` where there is nothing to ask, `RequestRefused`
+        where the job may not or cannot be begun any more."""
         ...
 
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
@@ -67,6 +69,10 @@ class Effects(Port):
 
     def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
         """The gate: why this call may not run, or None."""
+        ...
+
+    def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
+        """What a call must be taken for: what the run recorded, or what the tool has become, if that is stricter."""
         ...
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
@@ -153,6 +159,9 @@ class Runner:
                 reason = f"{exc.kind}: {exc.message}"
                 ended = Ended(outcome="failed", answer="Nothing was done.", reason=reason, error="endpoint_unavailable")
                 self._commit(held, ended)
+        except RequestRefused as exc:
+            outcome: Outcome = "rejected" if exc.code == "policy_denied" else "failed"
+            self._commit(held, Ended(outcome=outcome, answer="Nothing was done.", reason=exc.message, error=exc.code))
 
     def _ask(self, held: Held, asked: Asked, seconds: float, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         self._commit(held, asked)
@@ -180,6 +189,7 @@ class Runner:
         self._commit(held)
         if held.run.cancel is not None:
             return  # it came in with that commit: the table decides, before anything has started
+        effect = self._effects.effect(act.call, act.effect)
         began = False
 
         def starting() -> bool:
@@ -190,7 +200,7 @@ class Runner:
             nonlocal began
             if stopping():
                 return False
-            if act.effect == "once" and not held.run.open[0].intended:
+            if effect == "once" and not held.run.open[0].intended:
                 self._commit(held, Intended(n=act.n))
             began = held.run.cancel is None
             return began
@@ -201,7 +211,7 @@ class Runner:
         fault = result.fault if isinstance(result, Fault) else None
         if fault == "cancelled" and stopping() and held.run.cancel is None:
             raise Stopped
-        unknown = began and act.effect == "once" and fault in loop.OPEN_ENDS
+        unknown = began and effect == "once" and fault in loop.OPEN_ENDS
         held.note(Returned(n=act.n, result=result, seconds=round(time.monotonic() - started, 3), unknown=unknown))
 
     @contextmanager

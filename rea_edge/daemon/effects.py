@@ -13,7 +13,7 @@ from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
 from rea_edge.config.prompts import fits_every_protocol, prompt_file
-from rea_edge.errors import EndpointFailed
+from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.gate import Policy
 from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Protocol, Result, Switched, Tool
 from rea_edge.redact import redacted
@@ -30,6 +30,7 @@ RETRY_S = 60.0  # of one question: a server that is down for longer fails the ta
 PROBE_S = 20.0
 # After three unreadable answers, where nobody fixed the protocol. Not command: its first line would end the task.
 NEXT: dict[Protocol, Protocol] = {"native": "json", "json": "react", "react": "json", "command": "json"}
+STRICTNESS: tuple[EffectClass, ...] = ("read", "idempotent", "once")
 
 
 class NodeEffects:
@@ -55,7 +56,9 @@ class NodeEffects:
     def begin(self, job: Job, cancel: Cancel) -> Begun:
         if not self._settings.endpoints:
             raise EndpointFailed("no_endpoint", "this node has no endpoint: it is a tool node")
-        kind = self._settings.task_type(job.type) or TaskType()
+        kind = self._settings.task_type(job.type)
+        if kind is None:
+            raise RequestRefused("policy_denied", _gone(job))
         one = self._settings.endpoints[0]
         wanted = kind.protocol or one.protocol
         profile = self._profile(one, job.limits.task_s, cancel, need_native=wanted == "auto")
@@ -90,7 +93,7 @@ class NodeEffects:
         """How this job is put in this protocol."""
         from rea_edge import opening
 
-        prompt = prompt_file(kind.prompt, protocol).read_text(encoding="utf-8").strip()
+        prompt = _prompt(kind, protocol)
         return Switched(
             protocol=protocol,
             opening=opening.opening(protocol, prompt, tools, job.goal, job.context, commands=kind.commands),
@@ -108,12 +111,16 @@ class NodeEffects:
         return msgspec.structs.replace(answer, message=redacted(answer.message, self._secrets))
 
     def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
-        kind = self._settings.task_type(job.type) or TaskType()
+        kind = self._settings.task_type(job.type)
+        if kind is None:
+            return _gone(job)
         policy = Policy(mode="act") if job.call is not None else policy_of(job, kind)
-        # The stricter of what the run recorded and what the tool is now.
+        return gate.refusal(policy, call, self.effect(call, effect), self.toolbox.tools)
+
+    def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
+        """The stricter of what the run recorded and what the tool is now."""
         now = self.toolbox.tools.get(call.name)
-        strict = now.effect if now is not None and now.effect != "read" else effect
-        return gate.refusal(policy, call, strict, self.toolbox.tools)
+        return recorded if now is None else max(recorded, now.effect, key=STRICTNESS.index)
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         ended = threading.Event()
@@ -178,6 +185,11 @@ def policy_of(job: Job, kind: TaskType) -> Policy:
     return Policy(mode=job.mode, tools=kind.tools)
 
 
+def _gone(job: Job) -> str:
+    # Never the default type in its place: that may allow more.
+    return f"the task type {job.type!r} does not exist on this node any more"
+
+
 def _least(kind: TaskType, offers: tuple[object, ...]) -> int:
     if kind.min_observations is not None:
         return kind.min_observations
@@ -187,6 +199,13 @@ def _least(kind: TaskType, offers: tuple[object, ...]) -> int:
 def _chosen(profile: "Profile") -> Protocol:
     """What `auto` takes: native calls only where they really came back, else the JSON object."""
     return "native" if profile.native else "json"
+
+
+def _prompt(kind: TaskType, protocol: Protocol) -> str:
+    try:
+        return prompt_file(kind.prompt, protocol).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise RequestRefused("internal", f"the prompt of this task type cannot be read: {exc}") from exc
 
 
 def _client(one: EndpointSettings) -> "Endpoint":

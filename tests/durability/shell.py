@@ -99,6 +99,9 @@ class Scripted:
     def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
         return None
 
+    def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
+        return recorded
+
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         self._borders.cross()
         assert starting()

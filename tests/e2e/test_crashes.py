@@ -218,3 +218,47 @@ def test_a_stop_while_a_once_call_waits_for_its_device_leaves_it_for_the_next_st
         second = client.ask("call", {"id": "second"}, "ring")
         assert second.ok, second
     assert len(house.ledger("ring")) == 2
+
+
+def test_a_tool_that_became_once_while_its_call_ran_is_started_no_third_time(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto).start()
+    with house.client(silent_s=30) as client:
+        wait_online(client)
+        client.send("call", {"id": "d1", "args": {"seconds": 20}}, "doze")
+        wait_until(lambda: len(house.ledger("doze")) == 1, "it dozes", 10)
+        house.kill()
+        tools = house.folder / "devices.py"
+        tools.write_text(tools.read_text().replace('effect="read", device="slow"', 'effect="once", device="slow"'))
+        house.start()
+        wait_until(lambda: len(house.ledger("doze")) == 2, "it dozes again", 15)
+        house.kill()
+        house.start()
+        reply = client.ask("call", {"id": "d1", "args": {"seconds": 20}}, "doze")
+    assert reply.error is not None and reply.error.code == "outcome_unknown"
+    assert len(house.ledger("doze")) == 2
+
+
+def test_a_task_whose_type_is_gone_after_a_restart_is_rejected_and_never_run_as_another(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    release = threading.Event()
+    answers = script(call("ring"), finish("It rang."))
+    with ScriptedEndpoint(lambda request: Held(answers(request), release)) as endpoint:
+        care = '[task.care]\ntools = ["look"]'
+        house = make_house(mosquitto, extra=f"{endpoint_table(endpoint.url)}\n{care}").start()
+        with house.client(silent_s=30) as client:
+            wait_online(client)
+            client.submit({"id": "begun", "goal": "Look.", "type": "care"})
+            client.submit({"id": "waiting", "goal": "Look.", "type": "care"})
+            wait_for_questions(endpoint, 1)
+            assert house.stop() == 0
+            house.config.write_text(house.config.read_text().replace(care, ""))
+            release.set()
+            house.start()
+            waiting = client.watch("waiting", None)
+            begun = client.watch("begun", None)
+    assert (waiting.outcome, waiting.error, waiting.done) == ("rejected", "policy_denied", [])
+    assert [done.result for done in begun.done if done.result != "denied"] == []
+    assert house.ledger("ring") == []

@@ -110,6 +110,14 @@ def test_a_state_that_cannot_be_opened_keeps_the_node_up_degraded_until_it_can(
         wait_until(lambda: client.status().state == "degraded", "it says degraded", 15)
         reply = client.ask("call", {"id": "x1", "args": {"name": "tank"}}, "look")
         assert reply.error is not None and reply.error.code == "store_failed" and reply.error.retryable
+        assert house.stop() == 0
+        wait_until(lambda: client.status().state == "offline", "it says offline", 10)
+        house.start()
+        wait_until(lambda: client.status().state == "degraded", "it says degraded again", 15)
+        house.kill()
+        wait_until(lambda: client.status().state == "offline", "its will says offline", 10)
+        house.start()
+        wait_until(lambda: client.status().state == "degraded", "it says degraded once more", 15)
         (house.folder / "state").unlink()
         wait_online(client, 30)
         assert client.ask("call", {"args": {"name": "tank"}}, "look").ok

@@ -269,3 +269,19 @@ def test_a_request_about_a_run_that_is_damaged_is_answered_and_the_node_stays_up
             assert client.ask("query", {"id": "q2", "task": "newer"}, "task").ok
             sessions = client.data("query", {}, "metrics")
             assert isinstance(sessions, dict) and sessions["link"]["sessions"] == 1
+
+
+def test_correlation_data_without_measure_is_refused(broker: AnyBroker, make_house: MakeHouse) -> None:
+    house = make_house(broker).start()
+    sender = Sender(house, broker)
+    try:
+        with house.client() as client:
+            wait_online(client)
+        properties = Properties(PacketTypes.PUBLISH)
+        properties.CorrelationData = b"x" * 60_000
+        sender.send("call/ring", {"id": "m1"}, properties=properties)
+        reply = sender.reply("_bad")
+        assert reply.error is not None and reply.error.code == "too_large"
+    finally:
+        sender.close()
+    assert house.ledger("ring") == []

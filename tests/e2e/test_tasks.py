@@ -9,7 +9,7 @@ import pytest
 from rea_edge.emulated.endpoint import Held, ScriptedEndpoint
 from rea_edge.errors import RequestRefused
 from rea_edge.wire import TaskEvent, TaskState
-from tests.brokers import AnyBroker, Mosquitto
+from tests.brokers import AnyBroker, Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import call, endpoint_table, finish, questions, script, wait_for_questions, wait_online
 
@@ -102,6 +102,22 @@ def test_a_cancel_ends_a_task_that_waits_and_one_that_runs(broker: AnyBroker, ma
                 client.data("ctl", {"task": "third", "do": "cancel"})
             assert refused.value.code == "unknown_task"
         release.set()
+
+
+def test_many_cancels_of_one_task_are_one_row_of_its_journal(broker: AnyBroker, make_house: MakeHouse) -> None:
+    with ScriptedEndpoint(script(call("ring", seconds=1.0), finish("It rang."))) as endpoint:
+        house = make_house(broker, extra=endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            client.submit({"id": "t1", "goal": "Ring."})
+            wait_until(lambda: house.ledger("ring"), "it rings", 10)
+            for number in range(30):
+                client.send("ctl", {"id": f"x{number}", "task": "t1", "do": "cancel"})
+            assert client.watch("t1", None).outcome == "cancelled"
+            journal = client.data("query", {"task": "t1", "limit": 200}, "journal")
+        assert isinstance(journal, dict)
+        asked = [event for event in journal["events"] if event.get("text", "").startswith("cancel asked")]
+        assert len(asked) == 1
 
 
 def test_the_newest_answer_is_kept_as_plain_text(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
