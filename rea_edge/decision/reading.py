@@ -21,6 +21,7 @@ from rea_edge.records import Calls, Decision, Finish, GiveUp, Offer
 
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"})
 _MESSAGE_LENGTH = 600
+MOST_CALLS = 16  # in one message: limits count questions, and one answer that repeats itself must not be 200 acts
 
 
 def read(
@@ -32,10 +33,18 @@ def read(
     """
     turn = Turn(protocol, finish_reason in _CUT, Names(offers))
     try:
-        return _read(message, finish_reason, offers, turn)
+        return _few(_read(message, finish_reason, offers, turn))
     except DecisionRejected as rejected:
         text = clean(rejected.message)
         raise DecisionRejected(rejected.kind, text[:_MESSAGE_LENGTH]) from None
+
+
+def _few(decision: Decision) -> Decision:
+    if isinstance(decision, Calls) and len(decision.calls) > MOST_CALLS:
+        raise DecisionRejected(
+            "conflict", f"{len(decision.calls)} calls in one message; at most {MOST_CALLS} are run. Send fewer."
+        )
+    return decision
 
 
 def _read(message: Mapping[str, object], finish_reason: str | None, offers: Sequence[Offer], turn: Turn) -> Decision:

@@ -210,3 +210,18 @@ def test_long_lists_of_tools_are_shortened_around_the_closest_name() -> None:
 
 def read(message: dict[str, object], known: Mapping[str, Offer], protocol: Asked = "native") -> object:
     return decision.read(message, "stop", [known[name] for name in TOOLS], protocol)
+
+
+@pytest.mark.parametrize(("count", "runs"), [(1, True), (16, True), (17, False), (200, False)])
+def test_one_message_asks_for_a_few_calls_and_not_for_hundreds(
+    count: int, runs: bool, known: Mapping[str, Offer]
+) -> None:
+    call = {"type": "function", "function": {"name": "get_uptime", "arguments": "{}"}}
+    message: dict[str, object] = {"role": "assistant", "content": None, "tool_calls": [call] * count}
+    offers = [known[name] for name in TOOLS]
+    if runs:
+        decided = decision.read(message, "tool_calls", offers, "native")
+        assert isinstance(decided, Calls) and len(decided.calls) == count
+    else:
+        with pytest.raises(DecisionRejected, match="at most 16"):
+            decision.read(message, "tool_calls", offers, "native")
