@@ -15,7 +15,7 @@ from rea_edge.clock import Clock
 from rea_edge.config import Settings
 from rea_edge.daemon.node import Node
 from rea_edge.daemon.refuser import Refuser
-from rea_edge.errors import ConfigInvalid, StoreBroken, StoreBusy, StoreUnusable
+from rea_edge.errors import ConfigInvalid, StoreBusy, StoreUnusable
 from rea_edge.store import Store
 from rea_edge.systemd import notifier, watchdog_s
 

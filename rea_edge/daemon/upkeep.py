@@ -14,7 +14,8 @@ log = logging.getLogger("rea_edge.upkeep")
 
 STATE_KEEP_S = 86_400.0  # after the end of a task its state is taken off the broker: time enough to be read
 KEEP_S = 30 * 86_400.0  # and then its journal
-KEEP_RUNS = 2000  # of those that have ended
+KEEP_RUNS = 2000  # of those that have ended, where the file has the room: a task takes about 10 KB of its 16 MiB
+CROWDED = 0.6  # of the file's room; well below where the store accepts no run
 EVERY_S = 300.0  # also how often the time is written down at which the node is known to have been up
 AT_ONCE = 20  # runs in one transaction, which keeps others waiting
 
@@ -35,7 +36,7 @@ class Upkeep:
     def turn(self) -> bool:
         """Do what is due; True if something waits in the outbox because of it."""
         try:
-            queued = self._queue_dropped()
+            queued = self._queue_dropped() | self._make_room()
             if time.monotonic() >= self._due_s:
                 self._due_s = time.monotonic() + EVERY_S
                 queued |= self.keep()
@@ -52,11 +53,25 @@ class Upkeep:
             if now is not None:
                 tx.meta_set("seen_at", repr(now))
             cleared = self._clear(tx, due)
-            pruned = tx.prune(now - KEEP_S if now is not None else 0.0, KEEP_RUNS)
-            for row in pruned:
-                if row.kind == "task" and row.shown == "yes":
-                    self._report.clear(tx, row, pruned=True)
-        return cleared or bool(pruned)
+            pruned = self._prune(tx, now - KEEP_S if now is not None else 0.0, KEEP_RUNS)
+        return cleared or pruned
+
+    def _make_room(self) -> bool:
+        """Runs that have ended give way, the oldest first, however new: a file that is full for good refuses all."""
+        made = False
+        while self._store.fullness() > CROWDED:
+            with self._store.transaction() as tx:
+                if not self._prune(tx, 0.0, 0):
+                    break
+                made = True
+        return made
+
+    def _prune(self, tx: Transaction, older_than: float, keep: int) -> bool:
+        pruned = tx.prune(older_than, keep, AT_ONCE)
+        for row in pruned:
+            if row.kind == "task" and row.shown == "yes":
+                self._report.clear(tx, row, pruned=True)
+        return bool(pruned)
 
     def _clear(self, tx: Transaction, due: list[int]) -> bool:
         for number in due:

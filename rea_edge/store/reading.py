@@ -17,7 +17,7 @@ from rea_edge.store.rows import Column, EventRow, OutboxRow, RunKind, RunRow, cr
 
 Worth = Literal["needed", "asked", "listed"]
 
-_RUN = f"SELECT {', '.join(f'run.{name}' for name in RUN)}, run.crc, request.body, request.crc" + (
+RUN_QUERY = f"SELECT {', '.join(f'run.{name}' for name in RUN)}, run.crc, request.body, request.crc" + (
     " FROM run LEFT JOIN request ON request.run = run.row"
 )
 _EVENT = f"SELECT {', '.join(EVENT)}, crc FROM event WHERE run = ? AND seq >= ? ORDER BY seq LIMIT ?"
@@ -43,6 +43,11 @@ class Reading(ABC):
     @abstractmethod
     def _published(self) -> Collection[int]:
         """Outbox rows that have been published and wait for the next transaction to delete them."""
+
+    def fullness(self) -> float:
+        """The share of the file's room that is in use, 0 to 1."""
+        with self._held() as db:
+            return _fullness(db)
 
     def run_name(self, row: int) -> str:
         return run_name(self.epoch, row)
@@ -74,7 +79,9 @@ class Reading(ABC):
         """Runs that have not ended, in the order in which they were accepted."""
         wanted = "" if kind is None else " AND run.kind = ?"
         with self._held() as db:
-            rows = db.rows(f"{_RUN} WHERE run.state <> 'ended'{wanted} ORDER BY run.row", *([kind] if kind else []))
+            rows = db.rows(
+                f"{RUN_QUERY} WHERE run.state <> 'ended'{wanted} ORDER BY run.row", *([kind] if kind else [])
+            )
             return self._runs(rows, "listed")
 
     def count_waiting(self, kind: RunKind = "task") -> int:
@@ -91,12 +98,16 @@ class Reading(ABC):
         where = " AND ".join(["1", *(part for part, _ in asked)])
         values = [value for _, value in asked]
         with self._held() as db:
-            return self._runs(db.rows(f"{_RUN} WHERE {where} ORDER BY run.row DESC LIMIT ?", *values, limit), "listed")
+            return self._runs(
+                db.rows(f"{RUN_QUERY} WHERE {where} ORDER BY run.row DESC LIMIT ?", *values, limit), "listed"
+            )
 
     def dropped(self, limit: int) -> list[RunRow]:
         """Up to `limit` runs whose newest state was dropped from a full outbox: it is to be queued again."""
         with self._held() as db:
-            return self._runs(db.rows(f"{_RUN} WHERE run.shown = 'dropped' ORDER BY run.row LIMIT ?", limit), "listed")
+            return self._runs(
+                db.rows(f"{RUN_QUERY} WHERE run.shown = 'dropped' ORDER BY run.row LIMIT ?", limit), "listed"
+            )
 
     def standing(self) -> list[tuple[int, float | None]]:
         """Row and end (None: not known) of each task that has ended and whose state stands on the broker."""
@@ -127,7 +138,7 @@ class Reading(ABC):
             return value
 
     def _one_run(self, db: Database, where: str, *args: Column) -> RunRow | None:
-        runs = self._runs(db.rows(f"{_RUN} {where}", *args), "asked")
+        runs = self._runs(db.rows(f"{RUN_QUERY} {where}", *args), "asked")
         return runs[0] if runs else None
 
     def _runs(self, rows: Sequence[tuple[Column, ...]], worth: Worth) -> list[RunRow]:
@@ -164,3 +175,8 @@ class Reading(ABC):
             return None
         values = dict(zip(OUTBOX, columns, strict=True))
         return msgspec.convert({**values, "retain": values["retain"] == 1}, OutboxRow)
+
+
+def _fullness(db: Database) -> float:
+    used = db.number("PRAGMA page_count") - db.number("PRAGMA freelist_count")
+    return used / max(1, db.number("PRAGMA max_page_count"))

@@ -1,7 +1,8 @@
 """One transaction: rows are written here and nowhere else, each with its CRC. Knows no lock and no commit.
 
 The outbox is bounded in rows and bytes. Over the cap the oldest `state` goes first, since a state can be made again
-from its run (see `dropped`); a `reply` goes only when no state is left. What goes is counted.
+from its run (see `dropped`); a `reply` goes only when no state is left. What goes is counted. The file is bounded
+too: the last quarter of its room is kept for the runs that are in it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -13,10 +14,11 @@ from rea_edge.errors import StoreBroken, StoreUnusable
 from rea_edge.records import Outcome, State
 from rea_edge.store.database import Database, SqlFailed
 from rea_edge.store.layout import OUTBOX, RUN, write_meta
-from rea_edge.store.reading import NOT_WAITING, Reading, Worth
+from rea_edge.store.reading import NOT_WAITING, RUN_QUERY, Reading, Worth
 from rea_edge.store.rows import Column, MessageKind, RunKind, RunRow, Shown, crc_of
 
 OWN_KEYS = frozenset({"epoch", "open", "lost"})  # of `meta`; the others are the callers'
+FULL_SHARE = 0.75  # of the file's room; above it no run is accepted
 
 _CHANGING = ("state", "outcome", "seq", "shown", "ended_at")
 _SET = ", ".join(f"{name} = ?" for name in (*_CHANGING, "crc"))
@@ -52,8 +54,13 @@ class Transaction(Reading):
     def add_run(
         self, kind: RunKind, who: str, id: str, body: str, request: bytes, at: float | None
     ) -> tuple[RunRow, bool]:
-        """The run of that name, and whether it was made now. An older one is given as it is: compare its `body`."""
+        """The run of that name, and whether it was made now. An older one is given as it is: compare its `body`.
+
+        Full, long before a statement would be: what room is left belongs to the runs accepted, which need it to end.
+        """
         with self._held() as db:
+            if self.fullness() > FULL_SHARE:
+                raise SqlFailed("full", "what room is left in the state file is for the runs in it")
             row = db.number("SELECT max(row) FROM run") + 1
             columns: list[Column] = [row, kind, who, id, body, "accepted", None, 0, "yes", _real(at), None]
             sql = f"INSERT INTO run VALUES ({_marks(len(RUN) + 1)}) ON CONFLICT (kind, who, id) DO NOTHING"
@@ -147,7 +154,8 @@ class Transaction(Reading):
                 older_than, keep_rows, most,
             )  # fmt: skip
             rows = [_whole(row) for (row,) in ended]
-            runs = [run for row in rows if (run := self._one_run(db, "WHERE run.row = ?", row))]
+            # Damaged ones go too, unseen: they have ended, and nothing else would ever take them away.
+            runs = [run for row in rows for run in self._runs(db.rows(f"{RUN_QUERY} WHERE run.row = ?", row), "listed")]
             for row in rows:
                 for table, key in (("event", "run"), ("request", "run"), ("run", "row")):
                     db.change(f"DELETE FROM {table} WHERE {key} = ?", row)

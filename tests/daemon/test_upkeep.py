@@ -139,3 +139,20 @@ def test_nothing_is_queued_again_while_the_outbox_is_full(node: Node) -> None:
     before = [message.row for message in node.store.pull()]
     assert not node.upkeep.turn()
     assert [message.row for message in node.store.pull()] == before
+
+
+def test_ended_runs_give_way_before_the_file_is_full_and_their_states_with_them(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "small", max_mib=1)
+    try:
+        node = Node(store)
+        cleared: set[str] = set()
+        for number in range(80):
+            node.ended(f"t{number}", "x" * 30_000)
+            node.upkeep.turn()
+            cleared |= {topic for topic, payload in node.published().items() if not payload}
+        kept = [row.id for row in store.runs(100)]
+        assert kept[0] == "t79" and 1 < len(kept) < 30
+        assert cleared == {state(f"t{number}") for number in range(80)} - {state(one) for one in kept}
+        assert node.store.fullness() < 0.7
+    finally:
+        store.close()

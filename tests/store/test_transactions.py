@@ -1,7 +1,9 @@
 """Rows go in and come out as they were; a transaction is all or nothing; several threads share one store."""
 
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -142,20 +144,37 @@ def test_pruning_keeps_the_newest_and_what_has_not_ended(store: Store) -> None:
     assert add(store, "t9") == rows[5] + 1
 
 
-def test_pruned_rows_make_room(folder: Path, opened: Opener) -> None:
+def test_a_full_store_takes_no_run_and_has_room_for_the_ends_of_those_it_has(folder: Path, opened: Opener) -> None:
     store = opened(folder, max_mib=1)
     stored = 0
     with pytest.raises(StoreFull):
         while True:
-            with store.transaction() as tx:
-                run, _ = tx.add_run("task", "me", f"t{stored}", "sha256:0", b"x" * 30_000, 1.0)
-                tx.set_state(run.row, "ended", "achieved", 1.0)
+            add(store, f"t{stored}", request=b"x" * 30_000)
             stored += 1
-    assert len(store.runs(1000)) == stored > 20
+    assert len(store.queue()) == stored > 15 and 0.7 < store.fullness() < 0.8
+    for run in store.queue():
+        with store.transaction() as tx:
+            tx.append(run.row, 0, [b"x" * 5_000], None)
+            tx.set_state(run.row, "ended", "achieved", 1.0)
     with store.transaction() as tx:
         assert len(tx.prune(older_than=0.0, keep_rows=5)) == stored - 5
     add(store, "again", request=b"x" * 30_000)
     assert len(store.runs(1000)) == 6
+
+
+def test_a_damaged_run_that_has_ended_is_pruned_like_others(folder: Path, opened: Opener) -> None:
+    store = opened(folder)
+    rows = [add(store, f"t{number}") for number in range(3)]
+    with store.transaction() as tx:
+        for row in rows:
+            tx.set_state(row, "ended", "achieved", 1.0)
+    store.close()
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as db:
+        db.execute("UPDATE request SET body = x'00' WHERE run = ?", (rows[0],))
+    store = opened(folder)
+    with store.transaction() as tx:
+        assert [run.row for run in tx.prune(older_than=9.0, keep_rows=9)] == [rows[1]]
+    assert [run.row for run in store.runs(9)] == [rows[2]]
 
 
 def test_a_full_store_undoes_the_whole_transaction_even_if_the_block_hides_it(folder: Path, opened: Opener) -> None:
