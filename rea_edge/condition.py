@@ -7,12 +7,13 @@ Holds the path grammar and the six operators. Pure; it never guesses: what canno
 
 import math
 import re
-from typing import Literal, TypeGuard
+from typing import TypeGuard
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-Op = Literal[">", ">=", "<", "<=", "==", "!="]
+from rea_edge.basics import Op
+
 PATH_LENGTH = 40
 
 _PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
@@ -31,6 +32,11 @@ class Incomparable(Struct, frozen=True):
 def is_path(path: str) -> bool:
     """Whether a text is a path of the grammar."""
     return len(path) <= PATH_LENGTH and _PATH.fullmatch(path) is not None
+
+
+def op_of(text: str | None) -> Op | None:
+    """The operator that a text is, or None."""
+    return next((op for op in _OPS if op == text), None)
 
 
 def lookup(value: object, path: str) -> object | UnsetType:

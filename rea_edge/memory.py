@@ -18,15 +18,6 @@ def shared_fairly_mib(pids: Iterable[int]) -> float:
     return sum(_pss_kib(pid) for pid in pids) / 1024
 
 
-def available_mib() -> float:
-    """What the kernel could give to programs now, over the whole board, in MiB."""
-    with open("/proc/meminfo", "rb") as meminfo:
-        for line in meminfo:
-            if line.startswith(b"MemAvailable:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
-
-
 def trim() -> bool:
     """Give free heap pages back to the kernel. False where the C library cannot (musl).
 

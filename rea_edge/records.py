@@ -18,6 +18,7 @@ from rea_edge.basics import Limits as Limits
 from rea_edge.basics import Mode as Mode
 from rea_edge.basics import Name as Name
 from rea_edge.basics import Ok as Ok
+from rea_edge.basics import Op as Op
 from rea_edge.basics import Outcome as Outcome
 from rea_edge.basics import Protocol as Protocol
 from rea_edge.basics import Result as Result
@@ -49,7 +50,7 @@ class Guard(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="guard"):
 
     read: Call
     path: str
-    op: Literal[">", ">=", "<", "<=", "==", "!="]
+    op: Op
     value: int | float | str
     then: Call
 

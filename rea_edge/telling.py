@@ -7,8 +7,8 @@ import re
 
 import msgspec
 
-from rea_edge.condition import Incomparable, Op, holds, lookup
-from rea_edge.records import Call, Guard
+from rea_edge.condition import Incomparable, holds, lookup
+from rea_edge.records import Call, Guard, Op
 
 ANSWER_LENGTH = 500
 WORD = r"[A-Za-z0-9_.-]+"

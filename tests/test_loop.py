@@ -1,11 +1,13 @@
 """The machine: give it events, look at the effect."""
 
+from typing import get_args
+
 import msgspec
 import pytest
 from msgspec import Raw
 
 from rea_edge.errors import Code
-from rea_edge.loop import IllegalMove, apply, next_effect, start
+from rea_edge.loop import OPEN_ENDS, IllegalMove, apply, next_effect, start
 from rea_edge.records import (
     Act,
     Answered,
@@ -39,6 +41,7 @@ from rea_edge.records import (
     Run,
     Unanswered,
 )
+from rea_edge.toolhost.faults import FaultName
 
 PARAMETERS: dict[str, object] = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 READ = Call(name="read_sensor", args={"name": "boiler"})
@@ -375,6 +378,11 @@ def test_a_direct_call_is_a_run_of_one_call(
     run = returned(run, result, unknown=unknown)
     end = end_of(run)
     assert (end.outcome, end.error) == (outcome, error)
+
+
+def test_every_way_a_tool_can_fail_is_known_to_have_run_or_not() -> None:
+    sure = {"tool_error", "missing_program", "bad_args", "unknown_tool", "no_host", "busy"}
+    assert {*get_args(FaultName), "unknown"} - OPEN_ENDS == sure
 
 
 def test_a_give_up_keeps_its_reason() -> None:

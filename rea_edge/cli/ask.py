@@ -98,7 +98,7 @@ def show(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 
 def replay(client: Client, args: argparse.Namespace, screen: Screen) -> int:
-    events = [decode_event(msgspec.json.encode(row)) for row in pages(client, "answers", {"task": args.task})]
+    events = [decode_event(msgspec.json.encode(row)) for row in pages(client, "answers", _named(args.task))]
     return show_readings(list(read_again(events)), args, screen)
 
 

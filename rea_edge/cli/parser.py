@@ -1,10 +1,13 @@
 """What can be typed: commands and their flags. Does nothing."""
 
 import argparse
+from typing import TypeAlias
 
 from rea_edge import __version__
 from rea_edge.tool import NAME
 from rea_edge.topics import is_name
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -15,7 +18,14 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"rea-edge {__version__}")
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_local(commands)
+    _add_talking(commands)
+    decide = commands.add_parser("decide", help="read model answers (JSON lines on standard input) as decisions")
+    decide.add_argument("--tools", metavar="FILE", required=True, help="tool definitions, OpenAI form")
+    return root
 
+
+def _add_local(commands: Commands) -> None:
     run = commands.add_parser("run", help="run the daemon")
     _config(run)
     check = commands.add_parser("check", help="check configuration, tools, broker and endpoint")
@@ -29,6 +39,8 @@ def parser() -> argparse.ArgumentParser:
         "--protocol", choices=["auto", "native", "json", "react", "command"], help="how to ask the model at --endpoint"
     )
 
+
+def _add_talking(commands: Commands) -> None:
     task = _talks(commands, "task", "send a task, show its steps, print its answer")
     task.add_argument("goal", type=_goal, help="what is to be done, in plain words")
     task.add_argument("--type", dest="kind", metavar="TYPE", help="task type of the node's configuration")
@@ -48,12 +60,9 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
 
     replay = _talks(commands, "replay", "read a task's recorded answers once more; exit 1 if any is read otherwise now")
-    replay.add_argument("task", type=_owned, metavar="TASK", help="a task's id; with --state also WHO/TASK")
+    replay.add_argument("task", type=_owned, metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
     replay.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
 
-    decide = commands.add_parser("decide", help="read model answers (JSON lines on standard input) as decisions")
-    decide.add_argument("--tools", metavar="FILE", required=True, help="tool definitions, OpenAI form")
-    return root
 
 
 def _goal(text: str) -> str:
@@ -83,9 +92,7 @@ def _tool(text: str) -> str:
     return text
 
 
-def _talks(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str
-) -> argparse.ArgumentParser:
+def _talks(commands: Commands, name: str, words: str) -> argparse.ArgumentParser:
     made = commands.add_parser(name, help=words)
     made.add_argument("--broker", metavar="URL", help="such as mqtt://127.0.0.1:1883")
     made.add_argument("--node", metavar="NAME", help="the node to talk to")

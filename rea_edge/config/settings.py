@@ -8,13 +8,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from rea_edge.records import Limits, Mode, Protocol
+from rea_edge.basics import Limits, Mode, Name, Protocol
 
 Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
 Mebibytes = Annotated[int, Meta(ge=16, le=65_536)]
 Steps = Annotated[int, Meta(ge=1, le=10_000)]
 Tokens = Annotated[int, Meta(ge=16, le=100_000_000)]
-TypeName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}\Z")]
 
 
 class Secret:
@@ -77,7 +76,7 @@ class Broker(Table, frozen=True):
 class Endpoint(Table, frozen=True):
     url: str
     # http or https, usually ending in /v1; https checks the certificate by the system's authorities
-    name: TypeName = "local"
+    name: Name = "local"
     # how status and journal call it
     model: Annotated[str, Meta(min_length=1, max_length=200)] = "any"
     # sent as it is; llama.cpp serves one model and ignores it

@@ -126,9 +126,6 @@ class Node:
         self._link.stop(farewell, OUTBOX_DRAIN_S)
         self._effects.close()
 
-    def pids(self) -> tuple[int, ...]:
-        return self._host.pids()
-
     # --- parts
 
     def _new_view(self) -> View:

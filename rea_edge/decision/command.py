@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 import msgspec
 
 from rea_edge import schema
-from rea_edge.condition import PATH_LENGTH, Op, is_path
+from rea_edge.condition import PATH_LENGTH, is_path, op_of
 from rea_edge.errors import DecisionRejected
 from rea_edge.records import Args, Call, Calls, Decision, Finish, GiveUp, Guard, Offer, Tool
 from rea_edge.telling import NUMBER, WORD, is_scalar, written
@@ -24,7 +24,6 @@ from rea_edge.telling import NUMBER, WORD, is_scalar, written
 # Words of the language itself: a tool with such a name cannot be called by a line.
 RESERVED = frozenset({"if", "then", "done", "cannot"})
 
-_OPS: dict[str, Op] = {">": ">", ">=": ">=", "<": "<", "<=": "<=", "==": "==", "!=": "!="}
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _ITEM = re.compile(rf"(?P<mark>->|[<>]=?|[=!]=)|(?:(?P<key>{WORD}|{_STRING})=)?(?P<value>{WORD}|{_STRING})")
 _TOOL_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -123,8 +122,9 @@ def _guard(items: Sequence[_Item], offers: Sequence[Offer]) -> Guard:
     arrow = next((at for at, item in enumerate(items) if item.mark == "->"), None)
     if arrow is None or len(items) < arrow + 6:
         _unreadable()
-    path, op, value, then = items[arrow + 1 : arrow + 5]
-    if path.bare is None or op.mark not in _OPS or value.mark or value.key is not None or then.bare != "then":
+    path, mark, value, then = items[arrow + 1 : arrow + 5]
+    op = op_of(mark.mark)
+    if path.bare is None or op is None or value.mark or value.key is not None or then.bare != "then":
         _unreadable()
     if not is_path(path.bare):
         raise DecisionRejected(
@@ -133,7 +133,7 @@ def _guard(items: Sequence[_Item], offers: Sequence[Offer]) -> Guard:
     read, act = _call(items[1:arrow], offers), _call(items[arrow + 5 :], offers)
     if _offer(read.name, offers).effect != "read":
         raise DecisionRejected("invalid_args", f"{read.name} acts: after if stands a tool that only reads.")
-    return Guard(read=read, path=path.bare, op=_OPS[op.mark], value=_guard_value(value.value), then=act)
+    return Guard(read=read, path=path.bare, op=op, value=_guard_value(value.value), then=act)
 
 
 def _call(items: Sequence[_Item], offers: Sequence[Offer]) -> Call:

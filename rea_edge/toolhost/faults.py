@@ -1,4 +1,4 @@
-"""The closed list of names a `records.Fault` of a tool can have, and which of them prove that nothing ran.
+"""The closed list of names a `records.Fault` of a tool can have; from `missing_program` on nothing had run.
 
 | fault | means |
 | --- | --- |
@@ -27,8 +27,6 @@ FaultName = Literal[
     "missing_program", "bad_args", "unknown_tool", "no_host", "busy",
 ]  # fmt: skip
 
-# With one of these the tool was not started: even a `once` call may be made again.
-NOTHING_RAN: frozenset[str] = frozenset({"missing_program", "bad_args", "unknown_tool", "no_host", "busy"})
 LONGEST_MESSAGE = 500
 
 

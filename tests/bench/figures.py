@@ -23,6 +23,7 @@ from rea_edge.config import Broker
 from rea_edge.config.client import Client as ClientSettings
 from rea_edge.emulated.broker import Broker as EmulatedBroker
 from rea_edge.emulated.endpoint import ScriptedEndpoint
+from rea_edge.memory import shared_fairly_mib
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -51,13 +52,6 @@ print((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / st
 def status_kib(pid: int, key: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{key}:"):
-            return int(line.split()[1])
-    return 0
-
-
-def pss_kib(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
             return int(line.split()[1])
     return 0
 
@@ -113,7 +107,7 @@ def floor_once() -> tuple[float, float, float]:
     process = subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout and process.stdin
     process.stdout.readline()
-    found = cpu_s(process.pid), status_kib(process.pid, "VmRSS") / 1024, pss_kib(process.pid) / 1024
+    found = cpu_s(process.pid), status_kib(process.pid, "VmRSS") / 1024, shared_fairly_mib([process.pid])
     process.stdin.close()
     process.wait(10)
     return found
@@ -139,7 +133,7 @@ class Daemon:
                     time.sleep(0.01)
                 self.ready_cpu_s = cpu_s(pid)
                 self.idle_rss = status_kib(pid, "VmRSS") / 1024
-                self.idle_pss = sum(pss_kib(one) for one in (pid, *below(pid))) / 1024
+                self.idle_pss = shared_fairly_mib((pid, *below(pid)))
                 self._task(client)  # the first question loads the HTTP client
                 before = cpu_s(pid)
                 for _ in range(5):

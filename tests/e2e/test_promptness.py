@@ -3,37 +3,18 @@
 The bound of 200 ms is the promise of the design; medians are compared, because these machines are shared.
 """
 
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from rea_edge.client import Client
 from rea_edge.emulated.endpoint import Fault, FaultKind, ScriptedEndpoint
-from tests.brokers import AnyBroker, Mosquitto, free_port, wait_until
+from tests.brokers import AnyBroker, Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import endpoint_table, median, timed, wait_for_questions, wait_online
+from tests.endpoint.servers import black_hole
 
 PROMPT_S = 0.2
-
-
-@contextmanager
-def black_hole() -> Iterator[str]:
-    """A port where connections neither succeed nor fail: its queue of connections is full and nobody accepts."""
-    server = socket.socket()
-    server.bind(("127.0.0.1", free_port()))
-    server.listen(0)
-    fill = [socket.socket() for _ in range(4)]
-    try:
-        for one in fill:
-            one.setblocking(False)
-            one.connect_ex(server.getsockname())
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/v1"
-    finally:
-        for one in (*fill, server):
-            one.close()
 
 
 def running(client: Client) -> list[str]:

@@ -55,10 +55,6 @@ class Station:
     def payloads(self) -> list[bytes]:
         return [incoming.payload for incoming in self.accepted]
 
-    @property
-    def unpublished(self) -> int:
-        return len(self._outbox)
-
     def wait_up(self, times: int = 1) -> None:
         wait_until(lambda: len(self.ups) >= times, f"up {times} times: {self.link.state}", 10.0)
 
