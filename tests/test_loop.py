@@ -385,6 +385,26 @@ def test_every_way_a_tool_can_fail_is_known_to_have_run_or_not() -> None:
     assert {*get_args(FaultName), "unknown"} - OPEN_ENDS == sure
 
 
+def test_a_second_cancel_does_not_change_who_asked_first() -> None:
+    run = apply(ready(), CancelAsked(by="ann", text="too late"))
+    assert end_of(apply(run, CancelAsked(by="bob"))).reason == "cancelled by ann: too late"
+
+
+def test_an_answer_between_crashes_starts_their_count_again() -> None:
+    run = ready()
+    for _ in range(2):
+        run = apply(asked(run), Resumed(clean=False))
+    run = apply(answer(run, call(READ)), Resumed(clean=False))
+    assert isinstance(next_effect(run), Act)
+
+
+def test_no_call_starts_once_the_seconds_of_the_run_are_spent() -> None:
+    run = answer(ready(limits=Limits(task_s=5.0)), call(READ, FAN), seconds=4.8)
+    assert isinstance(next_effect(run), Act)
+    end = end_of(returned(run, HOT))
+    assert (end.outcome, end.limit) == ("exceeded", "seconds")
+
+
 def test_a_give_up_keeps_its_reason() -> None:
     end = end_of(answer(ready(), GiveUp(reason="no tool fits")))
     assert (end.outcome, end.reason) == ("gave_up", "no tool fits")

@@ -11,7 +11,16 @@ from rea_edge.errors import RequestRefused
 from rea_edge.wire import TaskEvent, TaskState
 from tests.brokers import AnyBroker, Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
-from tests.e2e.house import call, endpoint_table, finish, questions, script, wait_for_questions, wait_online
+from tests.e2e.house import (
+    call,
+    endpoint_table,
+    finish,
+    questions,
+    script,
+    turns_so_far,
+    wait_for_questions,
+    wait_online,
+)
 
 
 def test_a_task_goes_from_its_goal_to_its_answer(broker: AnyBroker, protocol: str, make_house: MakeHouse) -> None:
@@ -68,16 +77,18 @@ def test_a_query_task_is_offered_no_tool_that_acts_and_cannot_call_one(
 def test_limits_of_a_request_lower_the_configured_ones_and_never_raise_them(
     broker: AnyBroker, make_house: MakeHouse
 ) -> None:
-    with ScriptedEndpoint(lambda request: call("look", name="tank")) as endpoint:
+    # Another act each time: a run that goes in circles would end by itself.
+    with ScriptedEndpoint(lambda request: call("turn", percent=turns_so_far(request))) as endpoint:
         house = make_house(broker, extra=endpoint_table(endpoint.url, steps=4)).start()
         with house.client() as client:
             wait_online(client)
             few, _ = client.submit({"goal": "Look.", "limits": {"steps": 2}})
             state = client.watch(few, None)
             assert (state.outcome, state.limit, state.usage.steps) == ("exceeded", "steps", 2)
-            assert state.answer and "71.5" in state.answer
+            assert state.answer and '"percent":1' in state.answer
             many, _ = client.submit({"goal": "Look.", "limits": {"steps": 100}})
-            assert client.watch(many, None).usage.steps == 4
+            state = client.watch(many, None)
+            assert (state.outcome, state.limit, state.usage.steps) == ("exceeded", "steps", 4)
 
 
 def test_a_cancel_ends_a_task_that_waits_and_one_that_runs(broker: AnyBroker, make_house: MakeHouse) -> None:
