@@ -64,7 +64,6 @@ def _add_talking(commands: Commands) -> None:
     replay.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
 
 
-
 def _goal(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("a goal must say something")
