@@ -33,7 +33,7 @@ def after(run: Run, head: OpenCall, result: Result) -> Run:
 def remark(run: Run, call: Call) -> str:
     """What the model is told beside the result that `after` has just taken in; empty if nothing."""
     if run.failing.get(call.name, 0) == FAILURES:
-        return f"{call.name} failed {FAILURES} times in a row and is closed for this task: go on without it."
+        return f"{_named(run, call)} failed {FAILURES} times in a row and is closed for this task: go on without it."
     if _times(run, call) >= SAME_RESULTS:
         return "This call gave the same result before: this is a conclusion, decide from it."
     return ""
@@ -42,7 +42,7 @@ def remark(run: Run, call: Call) -> str:
 def refusal(run: Run, call: Call) -> str | None:
     """Why this call is not started, or None."""
     if run.failing.get(call.name, 0) >= FAILURES:
-        return f"{call.name} is closed for this task: it failed {FAILURES} times in a row"
+        return f"{_named(run, call)} is closed for this task: it failed {FAILURES} times in a row"
     if (times := _times(run, call)) >= SAME_RESULTS:
         return f"not run: it gave the same result {times} times already; this is a conclusion, decide from it"
     return None
@@ -61,6 +61,11 @@ def endless(run: Run, call: Call) -> str | None:
         return None
     why = "a tool that is closed" if run.failing.get(call.name, 0) >= FAILURES else "a call whose result is known"
     return f"going in circles: {call.name} was asked for again, {why}"
+
+
+def _named(run: Run, call: Call) -> str:
+    """The tool as the model knows it."""
+    return run.begun.aliases.get(call.name, call.name) if run.begun else call.name
 
 
 def _subject(run: Run, call: Call) -> str:

@@ -4,7 +4,8 @@ Every message is encoded once, stored, and joined as it is, so that a resumed ru
 server's prompt cache holds. Nothing here changes at the head of the prompt from step to step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Raw, Struct
@@ -75,7 +76,9 @@ def first_round(run: Run, turns: Sequence[Raw]) -> int:
     return first
 
 
-def assistant_turn(message: Raw, decision: Decision | Malformed, step: int) -> Raw:
+def assistant_turn(
+    message: Raw, decision: Decision | Malformed, step: int, aliases: Mapping[str, str] = MappingProxyType({})
+) -> Raw:
     """The assistant's message as it goes back into the prompt.
 
     Native calls stay native, with ids made unique, only where each became a call of ours; anything else goes back
@@ -89,7 +92,10 @@ def assistant_turn(message: Raw, decision: Decision | Malformed, step: int) -> R
             {
                 "id": f"call_{step}_{place}",
                 "type": "function",
-                "function": {"name": call.name, "arguments": msgspec.json.encode(call.args).decode()},
+                "function": {
+                    "name": aliases.get(call.name, call.name),
+                    "arguments": msgspec.json.encode(call.args).decode(),
+                },
             }
             for place, call in enumerate(decision.calls, 1)
         ]
@@ -162,7 +168,9 @@ def _line(told: Told, run: Run) -> str:
     assert run.begun is not None
     if not told.n:
         return told.text
-    return f"Result: {told.text}" if run.begun.protocol == "command" else f"Observation of {told.tool}: {told.text}"
+    if run.begun.protocol == "command":
+        return f"Result: {told.text}"
+    return f"Observation of {run.begun.aliases.get(told.tool, told.tool)}: {told.text}"
 
 
 def _left_out(rounds: int) -> bytes:

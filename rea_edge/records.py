@@ -121,6 +121,7 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     min_observations: int
     answer_tokens: int
     commands: int = 1  # protocol command: how many lines may run
+    aliases: dict[str, str] = field(default_factory=dict)  # tools that the model knows by another name
     next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
 
 

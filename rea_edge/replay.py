@@ -49,14 +49,15 @@ def read_again(events: Iterable[Event]) -> Iterator[Reading]:
     """Read every recorded answer with today's code, in order."""
     offers: tuple[Offer, ...] = ()
     protocol: Protocol = "json"
+    table: dict[str, str] = {}
     for event in events:
         if isinstance(event, Begun):
-            offers, protocol = event.offers, event.protocol
+            offers, protocol, table = event.offers, event.protocol, event.aliases
         elif isinstance(event, Switched):
             protocol = event.protocol
         elif isinstance(event, Answered):
             message = msgspec.json.decode(event.received, type=dict[str, object])
-            now = decision.read_or_fault(message, event.finish_reason, offers, protocol)
+            now = decision.read_or_fault(message, event.finish_reason, offers, protocol, table)
             yield Reading(
                 step=event.step,
                 protocol=protocol,

@@ -232,9 +232,9 @@ class Runner:
 def _answered(begun: Begun, asked: Asked, answer: Answer, seconds: float) -> Answered:
     """Read the answer: a decision or the precise fault of it, with its true cost where the server counts."""
     message: dict[str, object] = msgspec.json.decode(answer.message, type=dict[str, object])
-    read = decision.read_or_fault(message, answer.finish_reason, begun.offers, begun.protocol)
+    read = decision.read_or_fault(message, answer.finish_reason, begun.offers, begun.protocol, begun.aliases)
     counted = answer.prompt_tokens is not None and answer.completion_tokens is not None
-    turn = context.assistant_turn(answer.message, read, asked.step)
+    turn = context.assistant_turn(answer.message, read, asked.step, begun.aliases)
     same = msgspec.json.decode(turn) == {key: value for key, value in message.items() if value is not None}
     return Answered(
         step=asked.step,

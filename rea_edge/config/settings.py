@@ -93,6 +93,8 @@ class Endpoint(Table, frozen=True):
     # default: 0 in protocol command, else 0.2: a little freedom leaves a rut, more costs format
     protocol: Literal["auto", "native", "json", "react", "command"] = "auto"
     # auto: what the exam or the probe found best
+    names: dict[str, Annotated[str, Meta(pattern=r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$")]] = field(default_factory=dict)
+    # tool = "other name": for a name that the server or its model forbids; well-known ones are renamed anyway
 
 
 class Queue(Struct, frozen=True, kw_only=True):

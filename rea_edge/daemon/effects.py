@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rea_edge import gate
+from rea_edge.aliases import aliases, renamed_tools
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
@@ -65,6 +66,8 @@ class NodeEffects:
         protocol: Protocol = _chosen(profile) if wanted == "auto" else wanted
         offers = gate.offered(policy_of(job, kind), list(self.toolbox.tools.values()))
         tools = [self.toolbox.tools[offer.name] for offer in offers]
+        table = aliases([offer.name for offer in offers], one.names)
+        tools = renamed_tools(tools, table)
         asked = self._asked_in(protocol, kind, one, job, tools, llama_cpp=profile.llama_cpp)
         return Begun(
             endpoint=one.name,
@@ -77,6 +80,7 @@ class NodeEffects:
             min_observations=_least(kind, offers),
             answer_tokens=asked.answer_tokens,
             commands=kind.commands,
+            aliases=table,
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
         )
 
@@ -84,6 +88,7 @@ class NodeEffects:
         kind = self._settings.task_type(job.type) or TaskType()
         one = next((one for one in self._settings.endpoints if one.name == begun.endpoint), EndpointSettings(url=""))
         tools = [self.toolbox.tools[offer.name] for offer in begun.offers if offer.name in self.toolbox.tools]
+        tools = renamed_tools(tools, begun.aliases)
         profile = self.profile(begun.endpoint)
         return self._asked_in(protocol, kind, one, job, tools, llama_cpp=profile is not None and profile.llama_cpp)
 

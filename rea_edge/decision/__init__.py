@@ -7,6 +7,7 @@ react, reply, reasoning, scan, settle, reading; command (its own lines) and gram
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from rea_edge import aliases
 from rea_edge.errors import DecisionRejected
 from rea_edge.records import Decision, Malformed, Offer, Protocol
 
@@ -31,10 +32,11 @@ def read_or_fault(
     message: Mapping[str, object],
     finish_reason: str | None,
     offers: Sequence[Offer],
-    protocol: Protocol | Literal["any"],
+    protocol: Protocol,
+    table: Mapping[str, str],
 ) -> Decision | Malformed:
-    """The same as `read`, with what it raises as a value that can be kept."""
+    """The same as `read`, with what it raises as a value that can be kept, and tools by the other names of `table`."""
     try:
-        return read(message, finish_reason, offers, protocol)
+        return aliases.ours(read(message, finish_reason, aliases.renamed_offers(offers, table), protocol), table)
     except DecisionRejected as rejected:
         return Malformed(error=rejected.kind, message=rejected.message)

@@ -80,6 +80,21 @@ def test_a_protocol_fixed_by_the_operator_is_kept_and_the_task_gives_up(
         assert len(questions(endpoint)) == 3
 
 
+def test_a_tool_that_the_endpoint_knows_by_another_name_is_called_by_it_and_reported_by_its_own(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    with ScriptedEndpoint(script(call("see", name="tank"), finish("It is 71.5 %."))) as endpoint:
+        table = endpoint_table(endpoint.url).replace("[limits]", 'names = { look = "see" }\n[limits]')
+        house = make_house(mosquitto, extra=table).start()
+        with house.client() as client:
+            wait_online(client)
+        state = run(house, "How full is the tank?", "n1")
+        done = state["done"]
+        assert state["outcome"] == "achieved" and isinstance(done, list) and done[0]["tool"] == "look"
+        assert b"Observation of see" in questions(endpoint)[1]
+        assert house.run_command("replay", "n1").returncode == 0
+
+
 def test_a_replay_reads_recorded_answers_again_from_the_node_and_from_a_copy(
     mosquitto: Mosquitto, make_house: MakeHouse
 ) -> None:
