@@ -75,6 +75,16 @@ class Tool(Frozen, frozen=True, kw_only=True):
     source: str = ""  # the file it came from, absolute
 
 
+class Criterion(Frozen, frozen=True, kw_only=True):
+    """What a call must have returned before a task may count as done. `path` is empty for the whole result."""
+
+    tool: str
+    args: Args
+    path: str
+    op: Literal[">", ">=", "<", "<=", "==", "!="]
+    value: object
+
+
 class Ok(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="ok"):
     """A tool's value as JSON bytes."""
 

@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, circles, condition, context, outcome, telling
+from rea_edge import budget, circles, condition, context, criteria, outcome, telling
 from rea_edge.errors import Code
 from rea_edge.records import (
     Act,
@@ -306,7 +306,7 @@ def _returned(run: Run, event: Returned) -> Run:
     )
     if run.job.call is not None:
         return _close(run, _end_of_call(run, event))
-    run = circles.after(run, head, event.result)
+    run = criteria.after(circles.after(run, head, event.result), head, event.result)
     if run.begun is not None and run.begun.protocol == "command":
         return _returned_to_line(run, head, event)
     return _told_result(run, head, text)

@@ -3,6 +3,7 @@
 What was done is taken from the journal; the model's words are never the proof.
 """
 
+from rea_edge import criteria
 from rea_edge.records import Done, Ended, Finish, GiveUp, LimitName, Run
 
 LIMIT_WORDS: dict[LimitName, str] = {"steps": "questions to the model", "tokens": "tokens", "seconds": "active seconds"}
@@ -15,6 +16,8 @@ def incomplete(run: Run, finish: Finish) -> str | None:
     if run.observations < least:
         wanted = "one tool result" if least == 1 else f"{least} tool results"
         return f"Not complete yet: an answer must rest on at least {wanted} of this task; there are {run.observations}."
+    if missing := criteria.unmet(run):
+        return f"Not complete yet: {missing}."
     if run.begun.protocol == "command":
         return None  # code writes the answer, and a line has no thought
     fault = _fault(finish, [offer.name for offer in run.begun.offers])
@@ -41,7 +44,12 @@ def _fault(finish: Finish, tools: list[str]) -> str | None:
 
 
 def finished(run: Run, finish: Finish) -> Ended:
-    """The end of a run whose finish is believed. In protocol `command` code writes the answer from the results."""
+    """The end of a run whose finish is believed. In protocol `command` code writes the answer from the results.
+
+    There the last line ends a run without the model's word for it, so that a criterion may be open still.
+    """
+    if missing := criteria.unmet(run):
+        return gave_up(run, f"not complete: {missing}")
     answer = "; ".join(run.answers) if run.begun and run.begun.protocol == "command" else finish.answer.strip()
     return Ended(outcome="achieved", answer=answer)
 

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Raw, field
 
 from rea_edge.basics import Args as Args
+from rea_edge.basics import Criterion as Criterion
 from rea_edge.basics import EffectClass as EffectClass
 from rea_edge.basics import Example as Example
 from rea_edge.basics import Fault as Fault
@@ -122,6 +123,7 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     answer_tokens: int
     commands: int = 1  # protocol command: how many lines may run
     aliases: dict[str, str] = field(default_factory=dict)  # tools that the model knows by another name
+    done_when: tuple[Criterion, ...] = ()
     next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
 
 
@@ -353,6 +355,7 @@ class Run(Frozen, frozen=True, kw_only=True):
     finish_refused: bool = False
     seen: tuple[Seen, ...] = ()  # since the last act
     failing: dict[str, int] = field(default_factory=dict)  # by tool: failures in a row
+    found: dict[int, str] = field(default_factory=dict)  # by place in `done_when`: what the newest result lacks
     warned: tuple[str, ...] = ()  # calls and tools that were refused for going in circles
     strikes: int = 0  # unclean starts in a row with an effect under way
     cancel: str | None = None

@@ -13,7 +13,19 @@ PACKAGE = ROOT / "rea_edge"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "basics", "records", "wire"),
     ("topics", "budget", "canonical", "schema", "condition", "redact"),
-    ("telling", "aliases", "decision", "replay", "context", "opening", "gate", "phrasing", "circles", "outcome"),
+    (
+        "telling",
+        "aliases",
+        "decision",
+        "replay",
+        "context",
+        "opening",
+        "gate",
+        "phrasing",
+        "circles",
+        "criteria",
+        "outcome",
+    ),
     ("loop",),
     (
         "cancel",

@@ -12,9 +12,11 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec import Meta, field
 
+from rea_edge.condition import is_path
 from rea_edge.config.settings import (
     Access,
     Broker,
+    DoneWhen,
     Endpoint,
     Log,
     Memory,
@@ -34,7 +36,7 @@ from rea_edge.topics import is_name, is_root
 _LATER = frozenset(
     {
         ("gate",), ("access", "senders"), ("access", "operators"), ("access", "callers"),
-        ("limits", "day_tokens"), ("limits", "month_tokens"), ("task", "*", "done_when"),
+        ("limits", "day_tokens"), ("limits", "month_tokens"),
     }
 )  # fmt: skip
 _LATER_VALUES = {("access", "identity"): "broker"}
@@ -249,6 +251,8 @@ def _check_task_type(name: str, kind: TaskType, most: Limits) -> None:
     for index, tool in enumerate(kind.tools or ()):
         if not _TOOL.fullmatch(tool):
             raise ConfigInvalid(f"{place}.tools[{index}]", f"expected the name of a tool, got {tool!r}")
+    for index, wanted in enumerate(kind.done_when):
+        _check_criterion(wanted, f"{place}.done_when[{index}]")
     if kind.commands > 1 and kind.protocol not in (None, "command"):
         raise ConfigInvalid(f"{place}.commands", f"only for protocol command, got {kind.protocol}")
     own = msgspec.structs.asdict(kind.limits)
@@ -257,3 +261,13 @@ def _check_task_type(name: str, kind: TaskType, most: Limits) -> None:
             raise ConfigInvalid(
                 f"{place}.limits.{limit}", f"expected at most that of [limits], {highest}, got {own[limit]}"
             )
+
+
+def _check_criterion(wanted: DoneWhen, place: str) -> None:
+    if not _TOOL.fullmatch(wanted.tool):
+        raise ConfigInvalid(f"{place}.tool", f"expected the name of a tool, got {wanted.tool!r}")
+    if wanted.path and not is_path(wanted.path):
+        raise ConfigInvalid(f"{place}.path", f"expected a path such as value or disks.0.free, got {wanted.path!r}")
+    compares = (wanted.op is not None, wanted.value is not None)
+    if (wanted.equals is not None, *compares) not in ((True, False, False), (False, True, True)):
+        raise ConfigInvalid(place, "expected either equals, or op and value")

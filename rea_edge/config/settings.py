@@ -132,6 +132,21 @@ class TaskLimits(Table, frozen=True):
     task_s: Seconds | None = None
 
 
+class DoneWhen(Table, frozen=True):
+    """One of `done_when`: a result that must have been seen, `{tool = "pump", path = "on", equals = true}`."""
+
+    tool: str
+    args: dict[str, object] = field(default_factory=dict)
+    # arguments that the call must have had; default: any
+    path: str = ""
+    # into the result; default: the whole of it
+    equals: bool | int | float | str | None = None
+    # this value; or
+    op: Literal[">", ">=", "<", "<=", "==", "!="] | None = None
+    value: bool | int | float | str | None = None
+    # compared so, number with number and text with text
+
+
 class TaskType(Table, frozen=True):
     """`[task.NAME]`; `[task.default]` serves requests that name no type."""
 
@@ -141,6 +156,8 @@ class TaskType(Table, frozen=True):
     # query offers only tools that read; default: the request's, else act
     min_observations: Annotated[int, Meta(ge=0, le=100)] | None = None
     # results the model must have seen before it may finish; default: 1 where tools are offered, else 0
+    done_when: tuple[DoneWhen, ...] = ()
+    # what must have come true before the task counts as achieved, by what tools returned since the last act
     protocol: Protocol | None = None
     # default: the endpoint's
     prompt: str | None = None

@@ -14,9 +14,10 @@ from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
 from rea_edge.config.prompts import fits_every_protocol, prompt_file
+from rea_edge.config.settings import DoneWhen
 from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.gate import Policy
-from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Protocol, Result, Switched, Tool
+from rea_edge.records import Answer, Begun, Call, Criterion, EffectClass, Job, Protocol, Result, Switched, Tool
 from rea_edge.redact import redacted
 from rea_edge.toolbox import Toolbox
 
@@ -81,6 +82,7 @@ class NodeEffects:
             answer_tokens=asked.answer_tokens,
             commands=kind.commands,
             aliases=table,
+            done_when=tuple(_criterion(wanted) for wanted in kind.done_when),
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
         )
 
@@ -193,6 +195,11 @@ def policy_of(job: Job, kind: TaskType) -> Policy:
 def _gone(job: Job) -> str:
     # Never the default type in its place: that may allow more.
     return f"the task type {job.type!r} does not exist on this node any more"
+
+
+def _criterion(wanted: DoneWhen) -> Criterion:
+    value = wanted.value if wanted.equals is None else wanted.equals
+    return Criterion(tool=wanted.tool, args=wanted.args, path=wanted.path, op=wanted.op or "==", value=value)
 
 
 def _least(kind: TaskType, offers: tuple[object, ...]) -> int:

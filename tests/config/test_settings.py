@@ -211,7 +211,12 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         ("[access]\nidentity = 'broker'", "access.identity: 'broker' is not supported yet"),
         ("[limits]\nday_tokens = 1", "limits.day_tokens: not supported yet"),
         ("[limits]\nmonth_tokens = 1", "limits.month_tokens: not supported yet"),
-        ("[task.x]\ndone_when = []", "task.x.done_when: not supported yet"),
+        ("[task.x]\ndone_when = [{tool = 'A b', equals = 1}]", "task.x.done_when[0].tool: expected the name of a tool"),
+        ("[task.x]\ndone_when = [{tool = 'a', path = '/x', equals = 1}]", "task.x.done_when[0].path: expected a path"),
+        ("[task.x]\ndone_when = [{tool = 'a'}]", "task.x.done_when[0]: expected either equals, or op and value"),
+        ("[task.x]\ndone_when = [{tool = 'a', op = '>'}]", "task.x.done_when[0]: expected either equals, or op"),
+        ("[task.x]\ndone_when = [{tool = 'a', op = '~', value = 1}]", "task.x.done_when[0].op: expected one of"),
+        ("[task.x]\ndone_when = [{tool = 'a', is = 1}]", "task.x.done_when[0].is: unknown key"),
         ("[[endpoint]]\nurl='http://a'\n[[endpoint]]\nurl='http://b'", "endpoint[1]: more than one endpoint is not"),
     ],
 )

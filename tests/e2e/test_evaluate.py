@@ -95,6 +95,24 @@ def test_a_tool_that_the_endpoint_knows_by_another_name_is_called_by_it_and_repo
         assert house.run_command("replay", "n1").returncode == 0
 
 
+def test_a_task_type_is_done_only_when_a_tool_says_so(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    answers = script(
+        call("look", name="tank"),
+        call("turn", percent=5),
+        finish("Done it."),
+        call("look", name="tank"),
+        finish("Done it."),
+    )
+    with ScriptedEndpoint(answers) as endpoint:
+        wanted = '{tool = "look", args = {name = "tank"}, path = "level", op = ">", value = 50}'
+        house = make_house(mosquitto, extra=endpoint_table(endpoint.url) + f"\n[task.default]\ndone_when = [{wanted}]")
+        house.start()
+        with house.client() as client:
+            wait_online(client)
+        assert run(house, "Fill the tank.", "d1")["outcome"] == "achieved"
+        assert b"Not complete yet" in questions(endpoint)[3] and b"since the last act" in questions(endpoint)[3]
+
+
 def test_a_replay_reads_recorded_answers_again_from_the_node_and_from_a_copy(
     mosquitto: Mosquitto, make_house: MakeHouse
 ) -> None:
