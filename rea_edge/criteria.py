@@ -1,6 +1,6 @@
 """Whether what a task type demands has come true, by what its tools returned. Pure; never by what the model says.
 
-A criterion is met by the newest result of its call. An act of another tool makes that old: it must be read again.
+A criterion is met by the newest result of its call. Any act makes a reading old, and an act what its own tool did before.
 """
 
 import msgspec
@@ -17,7 +17,7 @@ def after(run: Run, head: OpenCall, result: Result) -> Run:
     found = dict(run.found)
     for place, criterion in enumerate(wanted):
         if not _asks_for(criterion, head.call):
-            if head.effect != "read" and criterion.tool != head.call.name:
+            if head.effect != "read" and (criterion.tool == head.call.name or _reads(run, criterion.tool)):
                 found.pop(place, None)
         elif isinstance(result, Ok):
             found[place] = _lacking(criterion, msgspec.json.decode(result.data))
@@ -39,6 +39,10 @@ def in_words(criterion: Criterion) -> str:
     args = f" {msgspec.json.encode(criterion.args).decode()}" if criterion.args else ""
     value = msgspec.json.encode(criterion.value).decode()
     return f"a result of {criterion.tool}{args} with {criterion.path or 'the whole'} {criterion.op} {value}"
+
+
+def _reads(run: Run, tool: str) -> bool:
+    return any(offer.name == tool and offer.effect == "read" for offer in (run.begun.offers if run.begun else ()))
 
 
 def _asks_for(criterion: Criterion, call: Call) -> bool:

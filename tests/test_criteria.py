@@ -71,6 +71,15 @@ def test_all_criteria_count_and_an_act_can_prove_itself() -> None:
     assert end_of(answer(run, END)).outcome == "achieved"
 
 
+def test_two_acts_can_both_be_required_and_each_is_undone_only_by_its_own_tool() -> None:
+    on = Criterion(tool="set_fan", args={"name": "on"}, path="on", op="==", value=True)
+    rang = Criterion(tool="sound_alarm", args={}, path="on", op="==", value=True)
+    run = did(did(ready(on, rang), FAN, DONE), ALARM, DONE)
+    assert end_of(answer(run, END)).outcome == "achieved"
+    off = did(run, Call(name="set_fan", args={"name": "off"}), Ok(data=Raw(b'{"on":false}')))
+    assert "set_fan" in told(answer(off, END))
+
+
 @pytest.mark.parametrize(
     ("data", "op", "value", "met"),
     [
