@@ -1,7 +1,7 @@
 """Going in circles: the same call with the same result, and a tool that only fails. Pure.
 
-A call that gave the same result twice is refused, and asked for once more it ends the run; a tool that failed three
-times in a row is closed. An act that ran makes every other reading new, since the world may be another.
+A call that gave the same result twice (`repeats`) is refused, and asked for once more it ends the run; a tool that
+failed three times in a row is closed. An act that ran makes every other reading new, since the world may be another.
 """
 
 from hashlib import sha256
@@ -10,7 +10,6 @@ import msgspec
 
 from rea_edge.records import Call, Fault, Ok, OpenCall, Result, Run, Seen
 
-SAME_RESULTS = 2  # a first reading and one to make sure
 FAILURES = 3
 _REMEMBERED = 32  # different calls; a circle that is wider meets the limit of steps
 
@@ -34,7 +33,7 @@ def remark(run: Run, call: Call) -> str:
     """What the model is told beside the result that `after` has just taken in; empty if nothing."""
     if run.failing.get(call.name, 0) == FAILURES:
         return f"{_named(run, call)} failed {FAILURES} times in a row and is closed for this task: go on without it."
-    if _times(run, call) >= SAME_RESULTS:
+    if _times(run, call) >= _most(run):
         return "This call gave the same result before: this is a conclusion, decide from it."
     return ""
 
@@ -43,7 +42,7 @@ def refusal(run: Run, call: Call) -> str | None:
     """Why this call is not started, or None."""
     if run.failing.get(call.name, 0) >= FAILURES:
         return f"{_named(run, call)} is closed for this task: it failed {FAILURES} times in a row"
-    if (times := _times(run, call)) >= SAME_RESULTS:
+    if (times := _times(run, call)) >= _most(run):
         return f"not run: it gave the same result {times} times already; this is a conclusion, decide from it"
     return None
 
@@ -61,6 +60,11 @@ def endless(run: Run, call: Call) -> str | None:
         return None
     why = "a tool that is closed" if run.failing.get(call.name, 0) >= FAILURES else "a call whose result is known"
     return f"going in circles: {call.name} was asked for again, {why}"
+
+
+def _most(run: Run) -> int:
+    assert run.begun is not None
+    return run.begun.repeats
 
 
 def _named(run: Run, call: Call) -> str:

@@ -124,6 +124,7 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     commands: int = 1  # protocol command: how many lines may run
     aliases: dict[str, str] = field(default_factory=dict)  # tools that the model knows by another name
     done_when: tuple[Criterion, ...] = ()
+    repeats: int = 2  # times in a row that a call may give the same result
     next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
 
 

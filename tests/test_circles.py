@@ -1,11 +1,12 @@
 """Going in circles is seen: answered, refused, ended; a tool that only fails is closed."""
 
+import msgspec
 import pytest
 from msgspec import Raw
 
-from rea_edge.loop import apply, next_effect
-from rea_edge.records import Act, Ask, Call, Fault, Ok, Record, Refused, Run
-from tests.test_loop import ALARM, BROKEN, COLD, DONE, FAN, HOT, READ, answer, call, end_of, ready, returned
+from rea_edge.loop import apply, next_effect, start
+from rea_edge.records import Act, Ask, Call, Fault, Job, Ok, Record, Refused, Run
+from tests.test_loop import ALARM, BROKEN, COLD, DONE, FAN, HOT, READ, answer, begun, call, end_of, ready, returned
 
 TANK = Call(name="read_sensor", args={"name": "tank"})
 
@@ -99,6 +100,16 @@ def test_a_refusal_of_the_gate_is_no_circle() -> None:
         run = answer(run, call(ALARM))
         assert isinstance(next_effect(run), Act)
         run = apply(run, Refused(n=run.calls, reason="not now"))
+
+
+def test_a_task_type_may_allow_more_repetitions() -> None:
+    run = apply(start("rtest-1", Job(goal="goal")), msgspec.structs.replace(begun(), repeats=4))
+    for _ in range(3):
+        run = did(run, ALARM, DONE)
+        assert "conclusion" not in told(run)
+    run = did(run, ALARM, DONE)
+    assert "conclusion" in told(run)
+    refused(run, ALARM)
 
 
 def test_command_lines_go_in_circles_too() -> None:

@@ -162,6 +162,8 @@ class TaskType(Table, frozen=True):
     # default: the endpoint's
     prompt: str | None = None
     # zh: the shipped ones in Chinese; or the name of a shipped prompt, or a text file, which then keeps its protocol
+    repeats: Annotated[int, Meta(ge=1, le=1_000)] = 2
+    # times in a row that a call may give the same result, before it counts as a circle and is refused: once to make sure
     commands: Annotated[int, Meta(ge=1, le=32)] = 1
     # lines that may run in protocol command; a tiny model is right about three times in four, per line
     limits: TaskLimits = TaskLimits()

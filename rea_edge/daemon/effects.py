@@ -82,6 +82,7 @@ class NodeEffects:
             answer_tokens=asked.answer_tokens,
             commands=kind.commands,
             aliases=table,
+            repeats=kind.repeats,
             done_when=tuple(_criterion(wanted) for wanted in kind.done_when),
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
         )
