@@ -81,7 +81,7 @@ class Criterion(Frozen, frozen=True, kw_only=True):
     tool: str
     args: Args
     path: str
-    op: Literal[">", ">=", "<", "<=", "==", "!="]
+    op: Op
     value: object
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from rea_edge.basics import Limits, Mode, Name, Protocol
+from rea_edge.basics import Limits, Mode, Name, Op, Protocol
 
 Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
 Mebibytes = Annotated[int, Meta(ge=16, le=65_536)]
@@ -142,7 +142,7 @@ class DoneWhen(Table, frozen=True):
     # into the result; default: the whole of it
     equals: bool | int | float | str | None = None
     # this value; or
-    op: Literal[">", ">=", "<", "<=", "==", "!="] | None = None
+    op: Op | None = None
     value: bool | int | float | str | None = None
     # compared so, number with number and text with text
 
