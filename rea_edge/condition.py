@@ -5,6 +5,7 @@ Holds the path grammar and the six operators. Pure; it never guesses: what canno
     path = key *("." (key / index))      at most 40 characters; key = 1*[A-Za-z0-9_-], index = 1*DIGIT into a list
 """
 
+import json
 import math
 import re
 from typing import TypeGuard
@@ -63,6 +64,14 @@ def holds(value: object, path: str, op: Op, operand: int | float | str) -> bool 
     if isinstance(found, UnsetType):
         return Incomparable(f"there is no `{path[:_SHOWN]}` in the result")
     return compare(found, op, operand, name=path)
+
+
+def same(first: object, second: object) -> bool:
+    """Whether two JSON values are equal, where 1 is not true; values too deep to compare are different."""
+    try:
+        return first == second and json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
+    except (RecursionError, TypeError, ValueError):
+        return False
 
 
 def compare(found: object, op: Op, operand: object, *, name: str = "the value") -> bool | Incomparable:

@@ -5,7 +5,7 @@ A criterion is met by the newest result of its call. Any act makes a reading old
 
 import msgspec
 
-from rea_edge import condition, schema
+from rea_edge import condition
 from rea_edge.records import Call, Criterion, Ok, OpenCall, Result, Run
 
 
@@ -66,4 +66,4 @@ def _lacking(criterion: Criterion, data: object) -> str:
 
 def _equal(first: object, second: object) -> bool:
     """Equal as JSON values, where 6 is 6.0 and 1 is not true."""
-    return condition.compare(first, "==", second) is True or schema.same(first, second)
+    return condition.compare(first, "==", second) is True or condition.same(first, second)

@@ -22,7 +22,8 @@ from rea_edge.mqtt import Link
 from rea_edge.probe import probe
 from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps
-from rea_edge.store import RunRow, StoreCopy
+from rea_edge.store import RunRow
+from rea_edge.store.copy import StoreCopy
 from rea_edge.toolhost.client import ToolHost
 
 BROKER_S = 8.0

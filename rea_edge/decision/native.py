@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from rea_edge.condition import same
 from rea_edge.decision.found import Flaw, Found, Positional, Unread, Written
 from rea_edge.decision.names import shown
 from rea_edge.decision.notation import Broken, Value, read_value, skip
-from rea_edge.schema import same
 
 _HEADER = re.compile(r"\s*(?:`{3,}|~{3,})?\s*(?:json)?\s*(?=[{｛\"\[])", re.IGNORECASE)
 _TAIL = re.compile(r"(?:\s|`{3,}|~{3,}|<[|｜][^<>]*[|｜]>|</[a-z_:]+>|[;}\])])*", re.IGNORECASE)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from rea_edge.condition import same
 from rea_edge.decision.found import Absent, Flaw, Form, Found, Positional, Quit, Remarks, Result, Said, Written
 from rea_edge.decision.names import Names, shown
 from rea_edge.decision.notation import PyCall
-from rea_edge.schema import Clash, same
+from rea_edge.schema import Clash
 
 NAME_KEYS = ("tool_name", "tool", "name", "function", "function_name", "recipient_name")
 ARGS_KEYS = (

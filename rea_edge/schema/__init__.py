@@ -23,6 +23,7 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct
 
+from rea_edge.condition import same
 from rea_edge.errors import DecisionRejected
 from rea_edge.schema.shape import EXACT_FLOAT, Shape, shape_of
 
@@ -221,14 +222,6 @@ def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
                 made[key] = Clash(seen[key], value)
             seen.setdefault(key, value)
     return made
-
-
-def same(first: object, second: object) -> bool:
-    """Whether two JSON values are equal, where 1 is not true; values too deep to compare are different."""
-    try:
-        return first == second and json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
-    except (RecursionError, TypeError, ValueError):
-        return False
 
 
 # --- sentences for the model

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from rea_edge.errors import StoreUnusable
-from rea_edge.store import Store, StoreCopy
+from rea_edge.store import Store
+from rea_edge.store.copy import StoreCopy
 from tests.store.children import command, read_until, running
 
 
