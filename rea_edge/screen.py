@@ -96,7 +96,8 @@ def verdict(screen: Screen, state: TaskState) -> str:
 def status_lines(screen: Screen, node: str, status: NodeStatus) -> Iterable[str]:
     colour = {"online": "green", "degraded": "yellow", "offline": "red"}[status.state]
     yield f"{node} is {screen.paint(status.state, colour)}  (rea-edge {status.version})"
-    yield f"  up {status.up_ms / 1000:.0f} s, session {status.session}, state {status.epoch or '-'}"
+    up = "" if status.state == "offline" else f"up {status.up_ms / 1000:.0f} s, "
+    yield f"  {up}session {status.session}, state {status.epoch or '-'}"
     for fault in status.faults:
         yield f"  {screen.paint('fault', 'yellow')}: {fault}"
 

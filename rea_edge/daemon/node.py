@@ -59,6 +59,8 @@ class Node:
         loaded = self._host.start()
         for fault in loaded.faults:
             log.error("event=tool_fault detail=%r", fault)
+        if store.lost:
+            log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
         self._tool_faults = loaded.faults
         self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools))
         self._waiting = Waiting()

@@ -144,6 +144,15 @@ def test_run_takes_its_file_in_both_spellings(tmp_path: Path) -> None:
         )
 
 
+def test_a_node_that_is_gone_is_shown_as_offline_and_not_as_up(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto).start()
+    with house.client() as client:
+        wait_online(client)
+    house.stop()
+    gone = house.run_command("status")
+    assert gone.returncode == 1 and "n1 is offline" in gone.stdout and "up " not in gone.stdout
+
+
 def test_usage_errors_exit_2(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     house = make_house(mosquitto)
     assert house.run_command("nonsense").returncode == 2

@@ -144,6 +144,7 @@ def test_a_node_whose_state_was_lost_is_degraded_in_its_status_and_to_a_query(
         wait_until(lambda: client.status().state == "degraded", "it says degraded", 15)
         found = client.data("query", {}, "status")
         assert isinstance(found, dict) and found["status"]["state"] == "degraded"
+        assert "event=state_lost" in house.log.read_text(), "and the log says so, and where the old one is"
         assert any("state" in fault for fault in found["status"]["faults"])
 
 
