@@ -6,8 +6,10 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from rea_edge.cli.ask import pages
 from rea_edge.client import Client
 from rea_edge.emulated.endpoint import Held, ScriptedEndpoint
 from rea_edge.wire import TaskState
@@ -33,7 +35,9 @@ def check(house: House, ended: dict[str, TaskState]) -> int:
     assert len(rang) == len(set(rang)), "an effect took place twice"
     unknown = 0
     for state in ended.values():
-        assert state.outcome == "achieved", state
+        # On a busy machine three kills in a row may fall into one effect: then the task ends, and says so.
+        looped = state.outcome == "failed" and "restarts in a row" in str(state.reason)
+        assert state.outcome == "achieved" or looped, state
         for done in state.done:
             if done.tool == "ring":
                 assert done.result in ("ok", "unknown"), state
@@ -55,8 +59,10 @@ def outcomes(client: Client, tasks: list[str], seconds: float) -> dict[str, Task
     for task_id in tasks:
         while task_id not in found:
             assert time.monotonic() < end_s, f"{task_id} has not ended"
-            state = client.watch(task_id, None)
-            found[task_id] = state
+            # Asked, not watched: what was said while the test waited for another task is gone.
+            state = msgspec.convert(client.data("query", {"task": task_id}, "task"), TaskState)
+            if state.state == "ended":
+                found[task_id] = state
     return found
 
 
@@ -67,27 +73,35 @@ def running(client: Client) -> list[str]:
     return found["running"]
 
 
-def killed_again_and_again(house: House, kills: int, seed: int) -> None:
-    chance = random.Random(seed)
-    for _ in range(kills):
+def killed_again_and_again(house: House, client: Client, tasks: list[str]) -> None:
+    """One kill a task, somewhere in the time that the task takes."""
+    chance = random.Random(len(tasks))
+    for task_id in tasks:
+        submit_all(client, [task_id])
         # Time is the event here: a kill must fall anywhere, so nothing is waited for.
-        time.sleep(0.35 + chance.random() * 0.5)
+        time.sleep(chance.random() * 0.5)
         house.kill()
         house.start()
 
 
-@pytest.mark.parametrize(("kills", "tasks"), [pytest.param(8, 8), pytest.param(60, 60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [8, pytest.param(60, marks=pytest.mark.slow)])
 def test_tasks_with_once_tools_survive_kills_of_the_daemon(
-    mosquitto: Mosquitto, make_house: MakeHouse, kills: int, tasks: int
+    mosquitto: Mosquitto, make_house: MakeHouse, kills: int
 ) -> None:
-    names = [f"t{number}" for number in range(tasks)]
+    names = [f"t{number}" for number in range(kills)]
     with ScriptedEndpoint(script(*ANSWERS)) as endpoint:
         house = make_house(mosquitto, extra=endpoint_table(endpoint.url, steps=40, tokens=1_000_000)).start()
         with house.client(silent_s=60) as client:
             wait_online(client)
-            submit_all(client, names)
-            killed_again_and_again(house, kills, seed=tasks)
+            killed_again_and_again(house, client, names)
             check(house, outcomes(client, names, 120))
+            assert crashed(client, names) >= kills / 4, "the kills fell between the tasks and showed nothing"
+
+
+def crashed(client: Client, tasks: list[str]) -> int:
+    """How many times a task was taken up after a crash, by the journals."""
+    told = [event for task_id in tasks for event in pages(client, "journal", {"task": task_id})]
+    return sum(event.get("text") == "taken up after a crash" for event in told)
 
 
 def test_a_kill_in_the_middle_of_a_once_call_is_reported_unknown(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
