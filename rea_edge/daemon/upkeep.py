@@ -36,7 +36,8 @@ class Upkeep:
     def turn(self) -> bool:
         """Do what is due; True if something waits in the outbox because of it."""
         try:
-            queued = self._queue_dropped() | self._make_room()
+            queued = self._make_room()  # first: where there is none, nothing below can be written
+            queued |= self._queue_dropped()
             if time.monotonic() >= self._due_s:
                 self._due_s = time.monotonic() + EVERY_S
                 queued |= self.keep()
