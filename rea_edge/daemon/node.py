@@ -24,7 +24,7 @@ from rea_edge.mqtt import Incoming, Link, Outgoing, Session, Will
 from rea_edge.records import Asked, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.runner import Runner
-from rea_edge.store import RunRow, Store
+from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.systemd import Progress
 from rea_edge.toolbox import Toolbox
 from rea_edge.toolhost.client import ToolHost
@@ -53,7 +53,7 @@ class Node:
         self._topics = Topics(settings.broker.root, self.name)
         self.progress = Progress()
         self._report = Report(self._topics, clock.now, self._up_since_s)
-        self._journal = Journal(store, self._report.publish, clock.now)
+        self._journal = Journal(store, self._publish, clock.now)
         self._upkeep = Upkeep(store, self._report, clock.now)
         self._host = ToolHost(settings.node.state_dir, tool_files(settings), memory_mib=settings.memory.tool_mib)
         loaded = self._host.start()
@@ -232,13 +232,17 @@ class Node:
             self._waiting.drop(row.row)
         self._link.wake()
 
+    def _publish(self, tx: Transaction, row: RunRow, run: Run) -> None:
+        """Inside the transaction: once an end can be pulled, no older state may be taken and follow it."""
+        if run.phase == "ended":
+            self._progress_of.forget(row)
+        self._report.publish(tx, row, run)
+
     def _live(self, row: RunRow, run: Run, event: Event) -> None:
         for live in self._report.live(row, run, event):
             self._link.tell(live)
         if isinstance(event, Asked):
             self._progress_of.note(row, run)
-        elif isinstance(event, Ended):
-            self._progress_of.forget(row)
         if isinstance(event, Asked | Ended | Resumed):
             self._link.wake()
 
