@@ -90,7 +90,7 @@ def verdict(screen: Screen, state: TaskState) -> str:
     why = [part for part in (state.limit and f"limit: {state.limit}", state.error, state.reason) if part]
     lines = [head, *([f"  why: {'; '.join(why)}"] if why else [])]
     lines += [f"  did: {item.tool} {_json(item.args)} -> {item.result}" for item in state.done]
-    return "\n".join([*lines, state.answer or ""])
+    return "\n".join([*lines, harmless(state.answer or "")])
 
 
 def status_lines(screen: Screen, node: str, status: NodeStatus) -> Iterable[str]:
@@ -125,6 +125,11 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def harmless(text: str) -> str:
+    """Text of a model or a tool without what a terminal would obey; line breaks and tabs stay."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
+
+
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(harmless(text).split())
     return line if len(line) <= _WIDTH else f"{line[:_WIDTH]}... ({len(line) - _WIDTH} more)"
