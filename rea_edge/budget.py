@@ -39,6 +39,19 @@ def reserve(used: Usage, tokens: int) -> Usage:
     return Usage(steps=used.steps + 1, tokens=used.tokens + tokens, seconds=used.seconds, estimated=used.estimated)
 
 
+def write_off(used: Usage, reserved: int, *, charged: bool = True) -> Usage:
+    """End a question that got no answer: its reservation stands as an estimate of what it cost.
+
+    Not `charged`: it was refused before it could cost anything, and its step and reservation are given back.
+    """
+    if not charged:
+        used = Usage(
+            steps=used.steps - 1, tokens=used.tokens - reserved, seconds=used.seconds, estimated=used.estimated
+        )
+        reserved = 0
+    return settle(used, reserved, reserved, estimated=reserved > 0)
+
+
 def settle(used: Usage, reserved: int, tokens: int, *, estimated: bool) -> Usage:
     """Replace a reservation by the true cost. A server that counts more than was reserved is believed."""
     return Usage(

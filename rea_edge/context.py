@@ -11,7 +11,22 @@ import msgspec
 from msgspec import Raw, Struct
 
 from rea_edge.budget import LEAST_ANSWER, tokens_of
-from rea_edge.records import Args, Asked, Call, Calls, Decision, Fault, Malformed, Ok, Protocol, Result, Run, Told
+from rea_edge.records import (
+    Args,
+    Asked,
+    Begun,
+    Call,
+    Calls,
+    Decision,
+    Fault,
+    Malformed,
+    Ok,
+    Protocol,
+    Result,
+    Run,
+    Told,
+    Unanswered,
+)
 
 
 class _Function(Struct):
@@ -74,6 +89,21 @@ def first_round(run: Run, turns: Sequence[Raw]) -> int:
     while first < len(run.history) - 1 and prompt_tokens(run, first, turns) > room * _TRIM_TO:
         first += 1
     return first
+
+
+def shrunk(run: Run, refused: Unanswered) -> Begun:
+    """What stays fixed, with the context to reckon with once the question under way was refused as too long.
+
+    In our own estimate's measure, which may be too low for this model; always less than the refused question took, so
+    that the next one is shorter.
+    """
+    assert run.begun is not None
+    size, counted = refused.context_tokens, refused.prompt_tokens
+    room = run.begun.context_tokens if size is None else min(size, run.begun.context_tokens)
+    estimate = prompt_tokens(run, run.first, ())
+    if size is not None and counted is not None and counted > estimate:
+        room = min(room, size * estimate // counted)
+    return msgspec.structs.replace(run.begun, context_tokens=room if room < run.reserved else run.reserved * 3 // 4)
 
 
 def assistant_turn(

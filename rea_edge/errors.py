@@ -95,7 +95,10 @@ class EffectFailed(ReaError):
 
 
 class EndpointFailed(EffectFailed):
-    """The model server failed. `retryable`: the same question may be asked again after `retry_after_s`."""
+    """The model server failed. `retryable`: asking again, after `retry_after_s`, is of use.
+
+    Where a prompt did not fit: `context_tokens` is the size that the server says it has, `prompt_tokens` its count.
+    """
 
     def __init__(
         self,
@@ -105,10 +108,14 @@ class EndpointFailed(EffectFailed):
         retryable: bool = False,
         retry_after_s: float | None = None,
         suggestion: str = "",
+        context_tokens: int | None = None,
+        prompt_tokens: int | None = None,
     ) -> None:
         super().__init__(kind, message, suggestion)
         self.retryable = retryable
         self.retry_after_s = retry_after_s
+        self.context_tokens = context_tokens
+        self.prompt_tokens = prompt_tokens
 
 
 class NodeSilent(ReaError):

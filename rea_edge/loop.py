@@ -4,7 +4,7 @@ The rules live in two tables: `apply` says which event may come in which phase, 
 of the shell. An event that the table does not know in a phase is our own bug: `IllegalMove`, the run untouched.
 
     accepted --Begun--> ready --Asked--> asked --Answered--> acting --Returned/Refused of the last call--> ready
-                          ^----------------+ Unanswered         |  closing --Ended--> ended
+     Switched, Moved: --+ ^----------------+ Unanswered         |  closing --Ended--> ended
                           +-------------------------------------+
 
 The shell writes an event before it gives it to `apply`; so a run is always the sum of its journal.
@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, circles, condition, context, criteria, outcome, telling
+from rea_edge import budget, circles, condition, context, criteria, outcome, questions, telling
 from rea_edge.errors import Code
 from rea_edge.records import (
     Act,
@@ -38,6 +38,7 @@ from rea_edge.records import (
     Intended,
     Job,
     Malformed,
+    Moved,
     Ok,
     OpenCall,
     Record,
@@ -55,6 +56,7 @@ from rea_edge.records import (
 Word = Literal["ok", "failed", "unknown"]
 MALFORMED_IN_A_ROW = 3
 STRIKES = 3
+UNANSWERED_IN_A_ROW = 8  # whatever the shell hopes for: a run does not turn for ever around an endpoint
 # A `once` call that ended in one of these ways may have taken effect all the same.
 OPEN_ENDS = frozenset(
     {"timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone", "unknown"}
@@ -81,11 +83,13 @@ def apply(run: Run, event: Event) -> Run:
 def _apply(run: Run, event: Event) -> Run:
     match run.phase, event:
         case "accepted", Begun():
-            return _with(run, phase="ready", begun=event)
+            return _with(run, phase="ready", begun=event, used=budget.spend_seconds(run.used, event.seconds))
         case "ready", Switched() if run.malformed >= MALFORMED_IN_A_ROW:
-            return _switched(run, event)
+            return questions.switched(run, event)
+        case "ready", Moved():
+            return questions.moved(run, event)
         case "ready", Asked():
-            return _asked(run, event)
+            return questions.asked(run, event)
         case "asked", Answered():
             return _answered(run, event)
         case "asked", Unanswered():
@@ -183,14 +187,6 @@ def _crash_loop(run: Run) -> Ended:
 # --- what an event changes
 
 
-def _asked(run: Run, event: Asked) -> Run:
-    history = run.history
-    if event.turns:
-        history = (*history[:-1], (*history[-1], *event.turns))
-    used = budget.reserve(run.used, event.reserved)
-    return _with(run, phase="asked", history=history, told=(), first=event.first, used=used, reserved=event.reserved)
-
-
 def _answered(run: Run, event: Answered) -> Run:
     tokens = event.prompt_tokens + event.completion_tokens
     used = budget.settle(run.used, run.reserved, tokens, estimated=event.estimated)
@@ -202,6 +198,8 @@ def _answered(run: Run, event: Answered) -> Run:
         strikes=0,
         history=(*run.history, (event.turn,)),
         malformed=run.malformed + 1 if isinstance(event.decision, Malformed) else 0,
+        unanswered=0,
+        trouble="",
     )
     match event.decision:
         case Malformed():
@@ -228,21 +226,6 @@ def _malformed(run: Run, decision: Malformed) -> Run:
     return _close(run, outcome.gave_up(run, f"no readable decision {many}; the last: {decision.message}"))
 
 
-def _switched(run: Run, event: Switched) -> Run:
-    assert run.begun is not None
-    begun = msgspec.structs.replace(
-        run.begun,
-        protocol=event.protocol,
-        opening=event.opening,
-        ask=event.ask,
-        answer_tokens=event.answer_tokens,
-        next_protocol=None,
-    )
-    # Without the unreadable answers: they cost tokens, and a model writes again what it sees itself write.
-    history = context.as_text(run.history[: -run.malformed], event.protocol)
-    return _with(run, begun=begun, history=history, first=min(run.first, max(len(history) - 1, 0)), malformed=0)
-
-
 def _open(run: Run, calls: tuple[Call, ...]) -> Run:
     opened = tuple(
         OpenCall(n=run.calls + place, call=call, effect=_effect_of(run, call.name))
@@ -267,12 +250,12 @@ def _finish(run: Run, finish: Finish) -> Run:
 
 
 def _unanswered(run: Run, event: Unanswered) -> Run:
-    run = _with(run, phase="ready", used=budget.spend_seconds(run.used, event.seconds), reserved=0, strikes=0)
-    if run.cancel is not None or not event.final:
+    run = questions.unanswered(run, event)
+    if run.cancel is not None or not (event.final or run.unanswered >= UNANSWERED_IN_A_ROW):
         return run
     if run.used.seconds >= run.job.limits.task_s:
         return _close(run, outcome.exceeded(run, "seconds"))
-    return _close(run, _failed(run, "endpoint_unavailable", f"{event.fault}: {event.message}"))
+    return _close(run, _failed(run, "endpoint_unavailable", run.trouble))
 
 
 def _refused(run: Run, event: Refused) -> Run:
@@ -358,7 +341,8 @@ def _resumed(run: Run, event: Resumed) -> Run:
     under_way = run.phase in {"asked", "acting"}
     strikes = run.strikes + 1 if under_way and not event.clean else run.strikes
     # The reservation of a question that was cut off stays charged: a crash loop pays for what it asks.
-    return _with(run, phase="ready" if run.phase == "asked" else run.phase, reserved=0, strikes=strikes)
+    used = budget.write_off(run.used, run.reserved)
+    return _with(run, phase="ready" if run.phase == "asked" else run.phase, used=used, reserved=0, strikes=strikes)
 
 
 # --- small words of the table

@@ -65,6 +65,8 @@ def given_up(run: Run, decision: GiveUp) -> Ended:
 
 def exceeded(run: Run, limit: LimitName) -> Ended:
     reason = f"the limit of {LIMIT_WORDS[limit]} was reached"
+    if run.trouble:
+        reason += f" while the endpoint failed: {run.trouble}"
     return Ended(outcome="exceeded", answer=fallback(run), reason=reason, limit=limit)
 
 

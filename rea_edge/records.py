@@ -126,6 +126,7 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     done_when: tuple[Criterion, ...] = ()
     repeats: int = 2  # times in a row that a call may give the same result
     next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
+    seconds: float = 0.0  # that choosing took
 
 
 class Switched(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="switched"):
@@ -135,6 +136,20 @@ class Switched(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="switche
     opening: tuple[Raw, ...]
     ask: str
     answer_tokens: int
+
+
+class Moved(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="moved"):
+    """From now on another endpoint is asked. Protocol, opening and history stay as they are, byte for byte.
+
+    What goes around them is made for the new one: see `Begun`.
+    """
+
+    endpoint: str
+    model: str
+    ask: str
+    context_tokens: int
+    why: str
+    seconds: float = 0.0  # that choosing took
 
 
 class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
@@ -175,13 +190,20 @@ class Answered(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="answere
 
 
 class Unanswered(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="unanswered"):
-    """The endpoint gave nothing for this step; the reservation stays charged. `final`: asking again is no use."""
+    """The endpoint gave nothing for this step. `final`: asking again is no use.
+
+    `charged`: tokens may have been spent, so step and reservation stay charged. Where the prompt did not fit,
+    `context_tokens` is the size that the server told and `prompt_tokens` its count of the prompt.
+    """
 
     step: int
     fault: str
     message: str
     seconds: float
     final: bool = True
+    charged: bool = True
+    context_tokens: int | None = None
+    prompt_tokens: int | None = None
 
 
 class Refused(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="refused"):
@@ -225,7 +247,20 @@ class Ended(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
     error: Code | None = None
 
 
-Event = Begun | Switched | Asked | Answered | Unanswered | Refused | Intended | Returned | CancelAsked | Resumed | Ended
+Event = (
+    Begun
+    | Switched
+    | Moved
+    | Asked
+    | Answered
+    | Unanswered
+    | Refused
+    | Intended
+    | Returned
+    | CancelAsked
+    | Resumed
+    | Ended
+)
 
 
 # --- effects: what the core asks the shell to do next
@@ -353,6 +388,8 @@ class Run(Frozen, frozen=True, kw_only=True):
     answers: tuple[str, ...] = ()  # protocol command: sentences rendered from results
     last: str = ""  # the newest observation in words, for the fallback answer
     malformed: int = 0  # in a row
+    unanswered: int = 0  # in a row
+    trouble: str = ""  # the newest failure of an endpoint, until it answers
     finish_refused: bool = False
     seen: tuple[Seen, ...] = ()  # since the last act
     failing: dict[str, int] = field(default_factory=dict)  # by tool: failures in a row

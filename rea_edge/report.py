@@ -26,6 +26,7 @@ from rea_edge.records import (
     Guard,
     Intended,
     Malformed,
+    Moved,
     Ok,
     Refused,
     Resumed,
@@ -211,6 +212,8 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
             return [_about(run, said("result", f"denied: {reason}", n))]
         case Unanswered(fault=fault, message=message, seconds=seconds):
             return [said("note", f"{fault}: {message}", seconds=seconds)]
+        case Moved(endpoint=endpoint, why=why):
+            return [said("note", f"endpoint {endpoint} is asked from now on: {why}")]
         case CancelAsked(by=by):
             return [said("note", f"cancel asked by {by}")]
         case Resumed(clean=clean):
@@ -240,7 +243,9 @@ def _answer_words(run: Run, event: Answered, said: Callable[..., TaskEvent]) -> 
     if isinstance(event.decision, Finish) and run.phase == "ready":
         told.append(said("check", f"{run.told[-1].text} The answer was: {event.decision.answer}"))
     first, *rest = [*told, *_opened(run, said)]
-    cost = {"in": event.prompt_tokens, "out": event.completion_tokens}
+    cost: dict[str, int | bool] = {"in": event.prompt_tokens, "out": event.completion_tokens}
+    if event.estimated:
+        cost["estimated"] = True
     return [msgspec.structs.replace(first, tokens=cost, ms=int(event.seconds * 1000)), *rest]
 
 

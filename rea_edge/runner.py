@@ -12,7 +12,7 @@ from typing import Protocol as Port
 
 import msgspec
 
-from rea_edge import budget, context, decision, loop
+from rea_edge import budget, context, decision, loop, trouble
 from rea_edge.cancel import Cancel
 from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.journal import Held
@@ -32,6 +32,7 @@ from rea_edge.records import (
     Fault,
     Intended,
     Job,
+    Moved,
     Outcome,
     Protocol,
     Record,
@@ -63,8 +64,12 @@ class Effects(Port):
         """Write the opening of a run anew, in another protocol."""
         ...
 
+    def moved(self, run: Run, seconds: float, cancel: Cancel) -> Moved | None:
+        """Where this run's next question goes if not to the endpoint it has; None: to that one."""
+        ...
+
     def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
-        """Put one question. Raises `EndpointFailed`."""
+        """Put one question. Raises `EndpointFailed`, `retryable` where asking anew is of use."""
         ...
 
     def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
@@ -164,20 +169,27 @@ class Runner:
             self._commit(held, Ended(outcome=outcome, answer="Nothing was done.", reason=exc.message, error=exc.code))
 
     def _ask(self, held: Held, asked: Asked, seconds: float, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        began = time.monotonic()
+        with self._now("ask", seconds):
+            moved = self._effects.moved(held.run, seconds, cancel)
+        if moved is not None:
+            held.note(moved)  # the table makes the question anew, for what is asked now
+        if moved is not None or stopping():
+            return
+        spent_s = time.monotonic() - began
         self._commit(held, asked)
         begun = held.run.begun
         assert begun is not None
-        started = time.monotonic()
+        started = time.monotonic() - spent_s  # the commit's time is not the run's
         try:
             with self._now("ask", seconds):
                 if stopping():
                     raise Stopped
-                answer = self._effects.ask(begun, context.body(held.run, asked), seconds, cancel)
+                answer = self._effects.ask(begun, context.body(held.run, asked), seconds - spent_s, cancel)
         except EndpointFailed as exc:
             if cancel.cancelled and stopping():
                 raise Stopped from exc
-            spent = time.monotonic() - started
-            held.note(Unanswered(step=asked.step, fault=exc.kind, message=exc.message, seconds=spent))
+            held.note(_unanswered(asked, exc, time.monotonic() - started))
             return
         held.note(_answered(begun, asked, answer, time.monotonic() - started))
 
@@ -227,6 +239,19 @@ class Runner:
     def _commit(self, held: Held, *events: Event) -> None:
         for run, event in held.commit(*events):
             self._tell(held.row, run, event)
+
+
+def _unanswered(asked: Asked, exc: EndpointFailed, seconds: float) -> Unanswered:
+    return Unanswered(
+        step=asked.step,
+        fault=exc.kind,
+        message=exc.message,
+        seconds=round(seconds, 3),
+        final=not exc.retryable,
+        charged=trouble.may_have_cost(exc.kind),
+        context_tokens=exc.context_tokens,
+        prompt_tokens=exc.prompt_tokens,
+    )
 
 
 def _answered(begun: Begun, asked: Asked, answer: Answer, seconds: float) -> Answered:

@@ -112,7 +112,7 @@ class TaskEvent(Published, frozen=True, kw_only=True):
     tool: str | None = None
     args: Args | None = None
     ms: int | None = None
-    tokens: dict[str, int] | None = None
+    tokens: dict[str, int | bool] | None = None  # in, out; estimated: true where the server did not count
     at: str | None = None
 
 

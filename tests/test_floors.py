@@ -12,7 +12,7 @@ PACKAGE = ROOT / "rea_edge"
 # Floor by module (the first part below rea_edge). Inside one floor the order of the tuple is the order of imports.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "basics", "records", "wire"),
-    ("topics", "budget", "canonical", "condition", "schema", "redact"),
+    ("topics", "budget", "canonical", "condition", "schema", "trouble", "redact"),
     (
         "telling",
         "aliases",
@@ -25,6 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "circles",
         "criteria",
         "outcome",
+        "questions",
     ),
     ("loop",),
     (
@@ -40,7 +41,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "toolhost",
         "model_server",
     ),
-    ("intake", "journal", "report", "mailbox", "toolbox", "runner", "dial"),
+    ("intake", "journal", "report", "mailbox", "toolbox", "endpoints", "runner", "dial"),
     ("daemon", "client", "screen", "decide"),
     ("demo", "cli"),
     ("__main__",),

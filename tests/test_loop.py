@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from rea_edge import context
 from rea_edge.errors import Code
 from rea_edge.loop import OPEN_ENDS, IllegalMove, apply, next_effect, start
 from rea_edge.records import (
@@ -29,6 +30,7 @@ from rea_edge.records import (
     Job,
     Limits,
     Malformed,
+    Moved,
     Offer,
     Ok,
     Outcome,
@@ -362,6 +364,90 @@ def test_an_endpoint_that_gives_nothing_fails_the_run_by_name() -> None:
     assert (end.outcome, end.error) == ("failed", "endpoint_unavailable") and "connect" in end.reason
 
 
+def failed(run: Run, fault: str, *, charged: bool, **more: int) -> Run:
+    run = asked(run)
+    return apply(
+        run,
+        Unanswered(step=run.used.steps, fault=fault, message="x", seconds=1.0, final=False, charged=charged, **more),
+    )
+
+
+def test_a_question_refused_before_it_could_cost_anything_is_given_back() -> None:
+    run = failed(ready(), "connect", charged=False)
+    assert (run.used.steps, run.used.tokens, run.used.estimated) == (0, 0, False)
+    assert isinstance(next_effect(run), Ask)
+
+
+def test_a_question_that_may_have_cost_tokens_stays_charged_and_the_next_is_a_step_of_its_own() -> None:
+    run = failed(ready(), "cut", charged=True)
+    charged = run.used.tokens
+    assert charged > 100 and run.used.estimated
+    run = asked(run)
+    assert (run.used.steps, run.used.tokens) == (2, 2 * charged)
+
+
+def test_a_run_does_not_turn_for_ever_around_an_endpoint_that_gives_nothing() -> None:
+    run, turns = ready(), 0
+    while isinstance(next_effect(run), Ask):
+        run, turns = failed(run, "connect", charged=False), turns + 1
+    assert turns == 8
+    assert "connect" in end_of(run).reason
+
+
+def test_a_limit_met_while_the_endpoint_fails_names_the_failure() -> None:
+    run = failed(ready(limits=Limits(task_s=1.0)), "timeout_header", charged=True)
+    end = end_of(run)
+    assert (end.outcome, end.limit) == ("exceeded", "seconds") and "timeout_header" in end.reason
+
+
+def reads(run: Run, count: int) -> Run:
+    for number in range(count):
+        run = returned(answer(run, call(Call(name="read_sensor", args={"name": f"s{number}"}))), HOT)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("told", "most"),
+    [
+        pytest.param({"context_tokens": 300}, 300, id="the size the server tells"),
+        pytest.param({"context_tokens": 400, "prompt_tokens": 2000}, 200, id="where it counts more than we estimate"),
+        pytest.param({}, None, id="no size told"),
+        pytest.param({"context_tokens": 1_000_000}, None, id="a size that cannot be the reason"),
+    ],
+)
+def test_a_prompt_that_did_not_fit_is_asked_again_shorter(told: dict[str, int], most: int | None) -> None:
+    run = reads(ready(limits=Limits(steps=99, tokens=1_000_000)), 12)
+    before = next_effect(run)
+    run = failed(run, "context_overflow", charged=False, **told)
+    after = next_effect(run)
+    assert isinstance(before, Ask) and isinstance(after, Ask)
+    assert after.asked.reserved < before.asked.reserved
+    assert most is None or after.asked.reserved <= most
+    assert after.asked.first > before.asked.first
+    assert run.history[-1][-1] == before.asked.turns[-1], "what was told is not lost"
+
+
+def test_a_server_that_never_finds_a_prompt_short_enough_ends_the_run_by_name() -> None:
+    run = reads(ready(limits=Limits(steps=99, tokens=1_000_000)), 3)
+    while isinstance(next_effect(run), Ask):
+        run = failed(run, "context_overflow", charged=False)
+    assert "context_overflow" in end_of(run).reason
+
+
+def test_a_switch_changes_who_is_asked_and_nothing_of_what_was_said() -> None:
+    run = reads(ready(), 2)
+    there = Moved(endpoint="far", model="big", ask='"top_k":1', context_tokens=1000, why="local: connect", seconds=2.0)
+    moved = apply(run, there)
+    assert moved.begun is not None and run.begun is not None
+    assert (moved.begun.endpoint, moved.begun.model, moved.begun.context_tokens) == ("far", "big", 1000)
+    assert moved.begun.opening == run.begun.opening and moved.history == run.history
+    assert moved.used.seconds == run.used.seconds + 2.0
+    asking = next_effect(moved)
+    assert isinstance(asking, Ask)
+    body = context.body(apply(moved, asking.asked), asking.asked)
+    assert body.startswith(b'{"model":"big","messages":[') and b'"top_k":1' in body
+
+
 @pytest.mark.parametrize(
     ("result", "unknown", "outcome", "error"),
     [
@@ -417,6 +503,11 @@ def test_a_give_up_keeps_its_reason() -> None:
         pytest.param(ready(), Returned(n=1, result=HOT, seconds=0), id="a result of no call"),
         pytest.param(answer(ready(), call(READ)), Returned(n=2, result=HOT, seconds=0), id="a result of another call"),
         pytest.param(asked(ready()), Intended(n=1), id="an intent while asking"),
+        pytest.param(
+            asked(ready()),
+            Moved(endpoint="a", model="b", ask="", context_tokens=1000, why="x"),
+            id="a switch while asking",
+        ),
         pytest.param(apply(answer(ready(), call(ALARM)), Intended(n=1)), Intended(n=1), id="the same intent twice"),
     ],
 )

@@ -17,7 +17,20 @@ from rea_edge.config.prompts import fits_every_protocol, prompt_file
 from rea_edge.config.settings import DoneWhen
 from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.gate import Policy
-from rea_edge.records import Answer, Begun, Call, Criterion, EffectClass, Job, Protocol, Result, Switched, Tool
+from rea_edge.records import (
+    Answer,
+    Begun,
+    Call,
+    Criterion,
+    EffectClass,
+    Job,
+    Moved,
+    Protocol,
+    Result,
+    Run,
+    Switched,
+    Tool,
+)
 from rea_edge.redact import redacted
 from rea_edge.toolbox import Toolbox
 
@@ -110,6 +123,9 @@ class NodeEffects:
             ),
             answer_tokens=min(job.limits.answer_tokens, COMMAND_TOKENS if protocol == "command" else 1 << 30),
         )
+
+    def moved(self, run: Run, seconds: float, cancel: Cancel) -> Moved | None:
+        return None  # there is one endpoint
 
     def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
         endpoint = self._endpoint(begun.endpoint)

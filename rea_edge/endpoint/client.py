@@ -133,6 +133,8 @@ class Endpoint:
             retryable=exc.retryable,
             retry_after_s=exc.retry_after_s,
             suggestion=exc.suggestion,
+            context_tokens=exc.context_tokens,
+            prompt_tokens=exc.prompt_tokens,
         )
 
 

@@ -45,6 +45,17 @@ _OVERFLOW = re.compile(
     r"|context (length|window) of only|context overflow|reduce the length of the (messages|prompt|input)",
     re.IGNORECASE,
 )
+# The sizes that they tell with it: of the context, and of the prompt that did not fit.
+_CONTEXT_TOKENS = re.compile(
+    r"""n_ctx["']?\s*[:=]\s*(\d+)|context (?:size|length|window)(?: (?:is|of)(?: only)?)? ?\(?(\d+)"""
+    r"|maximum model length of (\d+)|> (\d+) maximum|must be <= (\d+)",
+    re.IGNORECASE,
+)
+_PROMPT_TOKENS = re.compile(
+    r"""n_prompt_tokens["']?\s*[:=]\s*(\d+)|request \((\d+) tokens\)|prompt \(length (\d+)\)|resulted in (\d+) tokens"""
+    r"|too long: (\d+) tokens|\((\d+) in the (?:messages|prompt)|Given: (\d+) .?inputs",
+    re.IGNORECASE,
+)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
@@ -76,6 +87,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> EndpointFai
     # A quota that is used up says 429 as well, and no wait within a task mends it.
     spent = kind == "rate_limited" and "insufficient_quota" in text
     error = failed(kind, f"status {status}: {text}" if text else f"status {status}", retry_after_s=_wait_s(headers))
+    _note_sizes(error, body)
     error.retryable = error.retryable and not spent
     return error
 
@@ -89,7 +101,21 @@ def said_error(body: bytes) -> EndpointFailed | None:
     if raw in (b"", b"null", b"false", b'""', b"{}"):
         return None
     text = excerpt(body)
-    return failed("context_overflow" if _OVERFLOW.search(text) else "error_in_200", f"an error in the answer: {text}")
+    error = failed("context_overflow" if _OVERFLOW.search(text) else "error_in_200", f"an error in the answer: {text}")
+    _note_sizes(error, body)
+    return error
+
+
+def _note_sizes(error: EndpointFailed, body: bytes) -> None:
+    if error.kind == "context_overflow":
+        text = body.decode("utf-8", "replace")
+        error.context_tokens, error.prompt_tokens = _size(_CONTEXT_TOKENS, text), _size(_PROMPT_TOKENS, text)
+
+
+def _size(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    digits = next((group for group in found.groups() if group), "") if found else ""
+    return int(digits) if 0 < len(digits) < 10 and int(digits) > 0 else None
 
 
 def excerpt(body: bytes) -> str:

@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from rea_edge.cancel import Cancel
 from rea_edge.journal import Journal, encode
-from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Offer, Ok, Protocol, Result, Switched
+from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Moved, Offer, Ok, Protocol, Result, Run, Switched
 from rea_edge.report import Report
 from rea_edge.runner import Runner
 from rea_edge.store import Store, Transaction
@@ -77,6 +77,9 @@ class Scripted:
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
         self._borders.cross()
         return Switched(protocol=protocol, opening=begun.opening, ask="", answer_tokens=100)
+
+    def moved(self, run: Run, seconds: float, cancel: Cancel) -> Moved | None:
+        return None
 
     def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
         self._borders.cross()

@@ -61,9 +61,32 @@ def test_a_status_has_a_name(status: int, body: str, kind: str, retryable: bool)
     assert str(status) in error.message
 
 
-def test_an_overflow_tells_the_size_of_the_context() -> None:
-    with ScriptedEndpoint([Fault("status", status=400, body=LLAMA_OVERFLOW)]) as server:
-        assert "4096 tokens" in failure(server.url).message
+@pytest.mark.parametrize(
+    ("body", "context_tokens", "prompt_tokens"),
+    [
+        pytest.param(LLAMA_OVERFLOW, 4096, 6030, id="llama.cpp"),
+        pytest.param("request (6030 tokens) exceeds the available context size (4096 tokens)", 4096, 6030,
+                     id="llama.cpp, in words"),
+        pytest.param("This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens",
+                     4096, 5000, id="OpenAI"),
+        pytest.param("This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4500 in the"
+                     " messages, 500 in the completion)", 4096, 4500, id="vLLM"),
+        pytest.param("The decoder prompt (length 5) is longer than the maximum model length of 4", 4, 5, id="newer vLLM"),
+        pytest.param("prompt too long; exceeded max context length by 12 tokens", None, None, id="Ollama tells neither"),
+        pytest.param("prompt is too long: 9 tokens > 8 maximum", 8, 9, id="Anthropic's words"),
+        pytest.param("exceeds the available context size (99999999999999999999)", None, None, id="no such size"),
+    ],
+)  # fmt: skip
+def test_an_overflow_tells_the_size_of_the_context_and_of_the_prompt(
+    body: str, context_tokens: int | None, prompt_tokens: int | None
+) -> None:
+    with ScriptedEndpoint([Fault("status", status=400, body=body)]) as server:
+        error = failure(server.url)
+    assert (error.kind, error.context_tokens, error.prompt_tokens) == (
+        "context_overflow",
+        context_tokens,
+        prompt_tokens,
+    )
 
 
 @pytest.mark.parametrize(

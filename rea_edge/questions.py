@@ -1,0 +1,62 @@
+"""What a question changes in a run: how it is put, that it is out, that nothing came of it. Pure.
+
+Ends no run and reads no answer: see `loop`, whose table says when these may come.
+"""
+
+from msgspec import structs
+
+from rea_edge import budget, context
+from rea_edge.records import Asked, Moved, Run, Switched, Unanswered
+
+
+def switched(run: Run, event: Switched) -> Run:
+    """In another protocol, which is not changed again."""
+    assert run.begun is not None
+    begun = structs.replace(
+        run.begun,
+        protocol=event.protocol,
+        opening=event.opening,
+        ask=event.ask,
+        answer_tokens=event.answer_tokens,
+        next_protocol=None,
+    )
+    # Without the unreadable answers: they cost tokens, and a model writes again what it sees itself write.
+    history = context.as_text(run.history[: -run.malformed], event.protocol)
+    first = min(run.first, max(len(history) - 1, 0))
+    return structs.replace(run, begun=begun, history=history, first=first, malformed=0)
+
+
+def moved(run: Run, event: Moved) -> Run:
+    """To another endpoint; what was said stays as it is."""
+    assert run.begun is not None
+    begun = structs.replace(
+        run.begun, endpoint=event.endpoint, model=event.model, ask=event.ask, context_tokens=event.context_tokens
+    )
+    return structs.replace(run, begun=begun, used=budget.spend_seconds(run.used, event.seconds))
+
+
+def asked(run: Run, event: Asked) -> Run:
+    """It goes out: what it tells is part of the history from now on, and the most it may cost is charged."""
+    history = run.history
+    if event.turns:
+        history = (*history[:-1], (*history[-1], *event.turns))
+    used = budget.reserve(run.used, event.reserved)
+    return structs.replace(
+        run, phase="asked", history=history, told=(), first=event.first, used=used, reserved=event.reserved
+    )
+
+
+def unanswered(run: Run, event: Unanswered) -> Run:
+    """Nothing came of it. Where the prompt was too long, the context is reckoned smaller from now on."""
+    begun = context.shrunk(run, event) if event.fault == "context_overflow" else run.begun
+    used = budget.write_off(run.used, run.reserved, charged=event.charged)
+    return structs.replace(
+        run,
+        phase="ready",
+        begun=begun,
+        used=budget.spend_seconds(used, event.seconds),
+        reserved=0,
+        strikes=0,
+        unanswered=run.unanswered + 1,
+        trouble=f"{event.fault}: {event.message}",
+    )
