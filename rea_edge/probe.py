@@ -1,7 +1,8 @@
 """What a model server can do, found by asking it. Holds no cache and decides nothing: the caller keeps the profile."""
 
+import time
 from collections.abc import Iterator
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -11,9 +12,13 @@ from rea_edge.records import Answer
 
 C = TypeVar("C", contravariant=True)
 
+# How much is asked: only what the server's pages say; also what a run has to know; everything, for a person.
+Depth = Literal["pages", "brief", "full"]
+
 # These say that the server answered and has no such page; anything else means that it could not be asked.
 _NO_SUCH_PAGE: Final = frozenset({"not_found", "bad_request", "not_json", "wrong_shape", "error_in_200", "redirect"})
-_REFUSES_TOOLS: Final = frozenset({"bad_request", "not_found", "error_in_200", "empty_choices", "server_error"})
+_REFUSES: Final = frozenset({"bad_request", "not_found", "error_in_200", "empty_choices", "server_error"})
+_TOO_SLOW: Final = frozenset({"timeout_header", "timeout_idle", "timeout_total"})
 # In the order of trust: what is in force before what the model was trained for.
 _CONTEXT_KEYS: Final = (
     "loaded_context_length", "max_model_len", "n_ctx", "context_length", "context_window", "max_context_length",
@@ -21,6 +26,7 @@ _CONTEXT_KEYS: Final = (
 )  # fmt: skip
 _CHAT_TOKENS: Final = 64
 _TOOL_NAME: Final = "report_ready"
+_MARK: Final = "k7-q2"  # nothing that a model would say of itself
 
 
 class Server(Protocol[C]):
@@ -34,36 +40,146 @@ class Server(Protocol[C]):
     def get(self, path: str, *, seconds: float, cancel: C) -> object: ...
 
 
-class Profile(Struct, frozen=True):
-    """`context_tokens` is None where the server does not say; `native` only if a tool call really came back."""
+class Profile(Struct, frozen=True, omit_defaults=True):
+    """What is known of one model at one server. What was not asked, or got no answer in time, is None or False."""
 
-    context_tokens: int | None = None
-    llama_cpp: bool = False
-    native: bool = False
+    depth: Depth = "pages"  # how much was asked, and answered in time
+    context_tokens: int | None = None  # None: the server does not say
+    llama_cpp: bool = False  # takes a grammar, and keeps to a JSON Schema
+    native: bool = False  # a tool call really came back
+    parallel: bool = False  # two calls came back in one message
+    arguments: Literal["text", "object"] | None = None  # how a call's arguments came
+    tool_choice: tuple[str, ...] = ()  # the forms that were not refused
+    json_schema: bool = False  # an answer kept to a schema that no model would keep to by chance
+    usage: bool | None = None  # whether it counts tokens
 
 
-def probe(endpoint: Server[C], *, seconds: float, cancel: C, chat: bool = False) -> Profile:
-    """Ask `/props`, then `models`; with `chat` also one tiny question with one tool. `seconds` are for each request.
+def probe(endpoint: Server[C], *, seconds: float, cancel: C, depth: Depth = "pages") -> Profile:
+    """Ask `/props`, then `models`; beyond that a few tiny questions. `seconds` are for all of it.
 
-    Raises `EndpointFailed` when the server cannot be reached, is loading or refuses the key.
+    Raises `EndpointFailed` when the server cannot be reached, is loading or refuses the key. A question that is not
+    answered in time leaves its part unknown, and `depth` says so.
     """
-    props = _page(endpoint, "/props", seconds, cancel)
+    asking = _Asking(endpoint, seconds, cancel)
+    props = asking.page("/props")
     settings = _member(props, "default_generation_settings")
     context_tokens = _positive(_member(settings, "n_ctx"))
     if context_tokens is None:
-        entry = _entry(_page(endpoint, "models", seconds, cancel), endpoint.model)
+        entry = _entry(asking.page("models"), endpoint.model)
         context_tokens = next(_context_sizes(entry), None)
-    native = chat and _calls_natively(endpoint, seconds, cancel)
-    return Profile(context_tokens=context_tokens, llama_cpp=settings is not None, native=native)
+    profile = Profile(context_tokens=context_tokens, llama_cpp=settings is not None)
+    if depth == "pages":
+        return profile
+    profile = _with_calls(profile, asking)
+    if depth == "full" or not (profile.native or profile.llama_cpp):
+        profile = _with_schema(profile, asking)
+    if depth == "full" and profile.arguments is not None:
+        profile = _with_choices(profile, asking)
+    return msgspec.structs.replace(profile, depth="pages" if asking.late else depth)
 
 
-def _page(endpoint: Server[C], path: str, seconds: float, cancel: C) -> object:
+class _Asking(Generic[C]):
+    """One server under one deadline for everything that is asked of it."""
+
+    def __init__(self, endpoint: Server[C], seconds: float, cancel: C) -> None:
+        self._endpoint = endpoint
+        self._end_s = time.monotonic() + seconds
+        self._cancel = cancel
+        self.late = False  # a chat question got no answer in time
+
+    def page(self, path: str) -> object:
+        try:
+            return self._endpoint.get(path, seconds=self._end_s - time.monotonic(), cancel=self._cancel)
+        except EndpointFailed as exc:
+            if exc.kind in _NO_SUCH_PAGE:
+                return None
+            raise
+
+    def chat(self, text: str, **members: object) -> Answer | None:
+        """One small question; None where the server refuses it or takes too long."""
+        body = msgspec.json.encode({
+            "model": self._endpoint.model,
+            "messages": [{"role": "user", "content": text}],
+            "max_tokens": _CHAT_TOKENS,
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **members,
+        })  # fmt: skip
+        try:
+            return self._endpoint.ask(body, seconds=self._end_s - time.monotonic(), cancel=self._cancel)
+        except EndpointFailed as exc:
+            self.late = self.late or exc.kind in _TOO_SLOW
+            if exc.kind in _REFUSES | _TOO_SLOW:
+                return None
+            raise
+
+
+def _with_calls(profile: Profile, asking: _Asking[C]) -> Profile:
+    """Ask for two calls in one message, and look at what comes back."""
+    text = (
+        f"Call the tool {_TOOL_NAME} two times in one message: once with ready = true, once with ready = false."
+        " Say nothing else."
+    )
+    answer = asking.chat(text, tools=[_tool()])
+    if answer is None:
+        return profile
+    found = _member(msgspec.json.decode(answer.message), "tool_calls")
+    calls = [call for call in found if _is_the_call(_member(call, "function"))] if isinstance(found, list) else []
+    return msgspec.structs.replace(
+        profile,
+        native=len(calls) > 0,
+        parallel=len(calls) > 1,
+        arguments=("object" if answer.objects else "text") if found else None,
+        usage=answer.prompt_tokens is not None,
+    )
+
+
+def _with_schema(profile: Profile, asking: _Asking[C]) -> Profile:
+    schema = {
+        "type": "object",
+        "properties": {"mark": {"type": "string", "enum": [_MARK]}},
+        "required": ["mark"],
+        "additionalProperties": False,
+    }
+    response_format = {"type": "json_schema", "json_schema": {"name": "mark", "strict": True, "schema": schema}}
+    answer = asking.chat("Say hello.", response_format=response_format)
+    if answer is None:
+        return profile
+    content = _member(msgspec.json.decode(answer.message), "content")
+    return msgspec.structs.replace(
+        profile, json_schema=_parsed(content) == {"mark": _MARK}, usage=answer.prompt_tokens is not None
+    )
+
+
+def _with_choices(profile: Profile, asking: _Asking[C]) -> Profile:
+    """Only that a form is not refused can be seen from one question; few servers enforce what they accept."""
+    forms: dict[str, object] = {
+        "auto": "auto",
+        "required": "required",
+        "named": {"type": "function", "function": {"name": _TOOL_NAME}},
+    }
+    text = f"Call the tool {_TOOL_NAME} with ready = true."
+    accepted = [name for name, form in forms.items() if asking.chat(text, tools=[_tool()], tool_choice=form)]
+    return msgspec.structs.replace(profile, tool_choice=tuple(accepted))
+
+
+def _tool() -> dict[str, object]:
+    parameters = {"type": "object", "properties": {"ready": {"type": "boolean"}}, "required": ["ready"]}
+    function = {"name": _TOOL_NAME, "description": "Report whether you are ready.", "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _is_the_call(function: object) -> bool:
+    args = _parsed(_member(function, "arguments"))
+    return _member(function, "name") == _TOOL_NAME and isinstance(_member(args, "ready"), bool)
+
+
+def _parsed(text: object) -> object:
     try:
-        return endpoint.get(path, seconds=seconds, cancel=cancel)
-    except EndpointFailed as exc:
-        if exc.kind in _NO_SUCH_PAGE:
-            return None
-        raise
+        return msgspec.json.decode(text) if isinstance(text, str) else None
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def _entry(models: object, model: str) -> object:
@@ -83,39 +199,6 @@ def _context_sizes(entry: object) -> Iterator[int]:
             size = _positive(_member(place, key))
             if size is not None:
                 yield size
-
-
-def _calls_natively(endpoint: Server[C], seconds: float, cancel: C) -> bool:
-    try:
-        answer = endpoint.ask(_question(endpoint.model), seconds=seconds, cancel=cancel)
-    except EndpointFailed as exc:
-        if exc.kind in _REFUSES_TOOLS:
-            return False
-        raise
-    calls = _member(msgspec.json.decode(answer.message), "tool_calls")
-    return isinstance(calls, list) and any(_is_the_call(_member(call, "function")) for call in calls)
-
-
-def _is_the_call(function: object) -> bool:
-    arguments = _member(function, "arguments")
-    try:
-        args = msgspec.json.decode(arguments) if isinstance(arguments, str) else None
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    return _member(function, "name") == _TOOL_NAME and isinstance(_member(args, "ready"), bool)
-
-
-def _question(model: str) -> bytes:
-    parameters = {"type": "object", "properties": {"ready": {"type": "boolean"}}, "required": ["ready"]}
-    tool = {"name": _TOOL_NAME, "description": "Report whether you are ready.", "parameters": parameters}
-    return msgspec.json.encode({
-        "model": model,
-        "messages": [{"role": "user", "content": f"Call the tool {_TOOL_NAME} with ready = true. Say nothing else."}],
-        "tools": [{"type": "function", "function": tool}],
-        "max_tokens": _CHAT_TOKENS,
-        "temperature": 0,
-        "stream": True,
-    })  # fmt: skip
 
 
 def _member(value: object, key: str) -> object:

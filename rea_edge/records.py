@@ -91,6 +91,7 @@ class Answer(Frozen, frozen=True, kw_only=True):
     finish_reason: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    objects: bool = False  # a call's arguments came as an object, not as JSON text
 
 
 class Offer(Frozen, frozen=True, kw_only=True):

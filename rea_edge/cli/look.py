@@ -13,13 +13,14 @@ from msgspec import Struct
 from rea_edge.cancel import Cancel
 from rea_edge.cli.readings import show_readings
 from rea_edge.config import DEFAULT_FILE, Settings, load, tool_files
+from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoint import Endpoint
 from rea_edge.errors import ConfigInvalid, EndpointFailed, RequestRefused
 from rea_edge.journal import decode_event
 from rea_edge.mqtt import Link
-from rea_edge.probe import probe
+from rea_edge.probe import Profile, probe
 from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps
 from rea_edge.store import RunRow
@@ -27,7 +28,7 @@ from rea_edge.store.copy import StoreCopy
 from rea_edge.toolhost.client import ToolHost
 
 BROKER_S = 8.0
-ENDPOINT_S = 60.0
+ENDPOINT_S = 180.0  # of five small questions; a small board takes half a minute for each
 
 
 class Found(Struct, frozen=True):
@@ -157,6 +158,28 @@ def _broker(settings: Settings) -> Iterator[Found]:
         link.stop(None, 1.0)
 
 
+def _profile_words(one: EndpointSettings, profile: Profile) -> str:
+    context = one.context_tokens or profile.context_tokens or "unknown (4096 is assumed)"
+    if one.context_tokens and profile.context_tokens and one.context_tokens > profile.context_tokens:
+        context = f"{profile.context_tokens}, less than context_tokens = {one.context_tokens}"
+    native = "no"
+    if profile.native:
+        native = f"yes ({'several' if profile.parallel else 'one'} in a message, arguments as {profile.arguments})"
+    parts = [
+        f"context {context}",
+        f"native tool calls {native}",
+        f"tool_choice {', '.join(profile.tool_choice) or ('refused' if profile.arguments else 'unknown')}",
+        f"grammar {_yes(profile.llama_cpp)}",
+        f"JSON Schema {_yes(profile.json_schema)}",
+        f"counts tokens {_yes(profile.usage)}",
+    ]
+    return "; ".join(["answers" if profile.depth == "full" else "answers, but too slowly to find out all", *parts])
+
+
+def _yes(value: bool | None) -> str:
+    return "unknown" if value is None else "yes" if value else "no"
+
+
 def _endpoints(settings: Settings) -> Iterator[Found]:
     if not settings.endpoints:
         yield Found("endpoint", True, "none: a tool node, direct calls only")
@@ -165,13 +188,10 @@ def _endpoints(settings: Settings) -> Iterator[Found]:
         key = one.api_key.reveal() if one.api_key else None
         endpoint = Endpoint(name=one.name, url=one.url, model=one.model, api_key=key, connect_s=one.connect_s)
         try:
-            profile = probe(endpoint, seconds=ENDPOINT_S, cancel=Cancel(), chat=True)
+            profile = probe(endpoint, seconds=ENDPOINT_S, cancel=Cancel(), depth="full")
         except EndpointFailed as exc:
             yield Found(place, False, f"{exc.kind}: {exc.message}")
         else:
-            context = one.context_tokens or profile.context_tokens or "unknown (4096 is assumed)"
-            native = "yes" if profile.native else "no"
-            grammar = "yes" if profile.llama_cpp else "no"
-            yield Found(place, True, f"answers; context {context}, native tool calls {native}, grammar {grammar}")
+            yield Found(place, True, _profile_words(one, profile))
         finally:
             endpoint.close()

@@ -169,7 +169,9 @@ class NodeEffects:
                 one.name,
                 seconds,
                 cancel,
-                lambda left_s: probe(endpoint, seconds=min(PROBE_S, left_s), cancel=cancel, chat=need_native),
+                lambda left_s: probe(
+                    endpoint, seconds=min(PROBE_S, left_s), cancel=cancel, depth="brief" if need_native else "pages"
+                ),
             )
             self._profiles[one.name] = known
         return known

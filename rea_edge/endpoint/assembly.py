@@ -106,6 +106,7 @@ class Assembly:
         self._usage = _Usage()
         self._timings = _Timings()
         self._begun = False
+        self._objects = False
         self.finish_reason: str | None = None
         self.done = False  # the stream said [DONE]
 
@@ -139,6 +140,7 @@ class Assembly:
             finish_reason=self.finish_reason,
             prompt_tokens=_count(self._usage.prompt_tokens, read),
             completion_tokens=_count(self._usage.completion_tokens, timings.predicted_n),
+            objects=self._objects,
         )
 
     def _take_choice(self, choice: _Choice) -> None:
@@ -161,6 +163,7 @@ class Assembly:
             function = call.function or _Function()
             slot = self._slot_for(call, function, apart=apart, whole=whole)
             self._spend(PIECE_COST_BYTES + slot.take(call.id or "", function))
+            self._objects = self._objects or bytes(function.arguments).startswith(b"{")
         if delta.function_call is not None:
             self._legacy = self._legacy or _Slot()
             self._spend(self._legacy.take("", delta.function_call))

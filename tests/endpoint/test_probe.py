@@ -6,11 +6,11 @@ import socket
 import pytest
 
 from rea_edge.cancel import Cancel
-from rea_edge.emulated.endpoint import Fault, Message, Scripted, ScriptedEndpoint
+from rea_edge.emulated.endpoint import Fault, Message, Script, Scripted, ScriptedEndpoint
 from rea_edge.errors import EndpointFailed
-from rea_edge.probe import Profile, probe
+from rea_edge.probe import Depth, Profile, probe
 
-from .servers import endpoint_at, listening, raw_server, read_request, reply
+from .servers import delta, endpoint_at, listening, raw_server, read_request, reply, stream
 
 PROPS = {"default_generation_settings": {"n_ctx": 2048}}
 
@@ -59,31 +59,97 @@ def test_the_context_size_is_found_where_servers_tell_it(props: object, models: 
     assert profile_of(props, models) == expected
 
 
-def calls(name: str, arguments: str) -> Message:
-    return {"tool_calls": [{"id": "a", "type": "function", "function": {"name": name, "arguments": arguments}}]}
+def calls(*arguments: object, name: str = "report_ready") -> Message:
+    return {
+        "tool_calls": [
+            {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": one}}
+            for number, one in enumerate(arguments)
+        ]
+    }
+
+
+def found(answers: Script, depth: Depth, *, streams: bool = True, seconds: float = 5) -> tuple[Profile, list[Message]]:
+    """The profile of a scripted server, and the chat questions it was asked."""
+    with ScriptedEndpoint(answers, context_tokens=777, streams=streams) as server:
+        endpoint = endpoint_at(server.url)
+        profile = probe(endpoint, seconds=seconds, cancel=Cancel(), depth=depth)
+        endpoint.close()
+        chats = [json.loads(request.body) for request in server.requests if request.path == "/v1/chat/completions"]
+    assert (profile.context_tokens, profile.llama_cpp) == (777, True)
+    return profile, chats
 
 
 @pytest.mark.parametrize(
-    ("answer", "native"),
+    ("answer", "native", "parallel"),
     [
-        pytest.param(calls("report_ready", '{"ready": true}'), True, id="a real call"),
-        pytest.param({"content": '```json\n{"name": "report_ready"}\n```'}, False, id="a call in prose"),
-        pytest.param(calls("other", '{"ready": true}'), False, id="another name"),
-        pytest.param(calls("report_ready", "{}"), False, id="without its argument"),
-        pytest.param(calls("report_ready", "{rea"), False, id="arguments that are no JSON"),
-        pytest.param(Fault("status", status=400), False, id="tools refused"),
-        pytest.param(Fault("empty_choices"), False, id="nothing"),
+        pytest.param(calls('{"ready": true}'), True, False, id="a real call"),
+        pytest.param(calls('{"ready": true}', '{"ready": false}'), True, True, id="two in one message"),
+        pytest.param({"content": '```json\n{"name": "report_ready"}\n```'}, False, False, id="a call in prose"),
+        pytest.param(calls('{"ready": true}', name="other"), False, False, id="another name"),
+        pytest.param(calls("{}"), False, False, id="without its argument"),
+        pytest.param(calls("{rea"), False, False, id="arguments that are no JSON"),
+        pytest.param(Fault("status", status=400), False, False, id="tools refused"),
+        pytest.param(Fault("empty_choices"), False, False, id="nothing"),
     ],
 )
-def test_native_calls_count_only_when_one_came_back(answer: Scripted, native: bool) -> None:
-    with ScriptedEndpoint([answer], context_tokens=777) as server:
-        endpoint = endpoint_at(server.url)
-        profile = probe(endpoint, seconds=5, cancel=Cancel(), chat=True)
-        endpoint.close()
-        asked = json.loads(server.requests[-1].body)
-    assert profile == Profile(context_tokens=777, llama_cpp=True, native=native)
+def test_native_calls_count_only_when_they_came_back(answer: Scripted, native: bool, parallel: bool) -> None:
+    profile, (asked,) = found([answer], "brief")
+    assert (profile.depth, profile.native, profile.parallel) == ("brief", native, parallel)
     assert asked["stream"] is True
     assert asked["max_tokens"] <= 64
+
+
+def test_the_form_of_arguments_is_told() -> None:
+    assert found([calls('{"ready": true}')], "brief")[0].arguments == "text"
+    assert found([calls({"ready": True})], "brief", streams=False)[0].arguments == "object"
+    assert found(["x"], "brief")[0].arguments is None
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        pytest.param('{"mark": "k7-q2"}', True, id="the only answer the schema allows"),
+        pytest.param('{"mark": "hello"}', False, id="JSON, not by the schema"),
+        pytest.param('{"mark": "k7-q2", "more": 1}', False, id="more than the schema allows"),
+        pytest.param("Hello!", False, id="prose"),
+    ],
+)
+def test_a_schema_is_honoured_only_where_the_answer_kept_to_it(content: str, kept: bool) -> None:
+    def answer(request: Message) -> Scripted:
+        return content if "response_format" in request else "x"
+
+    assert found(answer, "full")[0].json_schema == kept
+
+
+def test_forms_of_tool_choice_that_are_refused_are_not_accepted() -> None:
+    def answer(request: Message) -> Scripted:
+        return Fault("status", status=400) if request.get("tool_choice") == "required" else calls('{"ready": true}')
+
+    profile, asked = found(answer, "full")
+    assert profile.tool_choice == ("auto", "named")
+    assert len(asked) == 5
+
+
+def test_whether_tokens_are_counted_is_told() -> None:
+    def act(connection: socket.socket) -> None:
+        page = b"GET /props" in read_request(connection)
+        connection.sendall(
+            reply(json.dumps(PROPS).encode(), more="connection: close\r\n")
+            if page
+            else stream(delta(content="x", finish="stop"))
+        )
+        connection.close()
+
+    assert found(["x"], "brief")[0].usage is True
+    with raw_server(act) as url:
+        endpoint = endpoint_at(url)
+        assert probe(endpoint, seconds=5, cancel=Cancel(), depth="brief").usage is False
+        endpoint.close()
+
+
+def test_a_question_that_is_answered_too_late_leaves_its_part_unknown() -> None:
+    profile, _ = found([Fault("hang_body")], "brief", seconds=0.5)
+    assert (profile.depth, profile.native, profile.usage) == ("pages", False, None)
 
 
 def test_no_chat_is_sent_unless_asked_for() -> None:
