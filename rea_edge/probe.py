@@ -45,6 +45,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
 
     depth: Depth = "pages"  # how much was asked, and answered in time
     context_tokens: int | None = None  # None: the server does not say
+    refused_tokens: int | None = None  # the size it told when it refused a prompt: in force, whatever else was said
     llama_cpp: bool = False  # takes a grammar, and keeps to a JSON Schema
     native: bool = False  # a tool call really came back
     parallel: bool = False  # two calls came back in one message

@@ -140,10 +140,7 @@ class Switched(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="switche
 
 
 class Moved(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="moved"):
-    """From now on another endpoint is asked. Protocol, opening and history stay as they are, byte for byte.
-
-    What goes around them is made for the new one: see `Begun`.
-    """
+    """Another endpoint is asked from now on, with what `Begun` says of it; opening and history stay byte for byte."""
 
     endpoint: str
     model: str

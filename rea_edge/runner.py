@@ -68,8 +68,8 @@ class Effects(Port):
         """Where this run's next question goes if not to the endpoint it has; None: to that one."""
         ...
 
-    def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
-        """Put one question. Raises `EndpointFailed`, `retryable` where asking anew is of use."""
+    def ask(self, run: Run, body: bytes, seconds: float, cancel: Cancel) -> Answer:
+        """Put one question of a run. Raises `EndpointFailed`, `retryable` where asking anew is of use."""
         ...
 
     def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
@@ -185,7 +185,7 @@ class Runner:
             with self._now("ask", seconds):
                 if stopping():
                     raise Stopped
-                answer = self._effects.ask(begun, context.body(held.run, asked), seconds - spent_s, cancel)
+                answer = self._effects.ask(held.run, context.body(held.run, asked), seconds - spent_s, cancel)
         except EndpointFailed as exc:
             if cancel.cancelled and stopping():
                 raise Stopped from exc

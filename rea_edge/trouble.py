@@ -14,7 +14,7 @@ Then = Literal["again", "next", "anew", "shrink", "end"]
 
 REST_S: Final = 0.5  # after the first failure; doubles
 REST_MAX_S: Final = 30.0  # a task that waits for its endpoint (60 s) tries it at least once
-SHUN_S: Final = 30.0  # after a refusal that only a person mends; doubles
+SHUN_S: Final = 30.0  # after a run has turned away, or a refusal that only a person mends; the latter doubles
 SHUN_MAX_S: Final = 600.0
 OPEN_AFTER: Final = 3  # failures in a row
 
@@ -34,6 +34,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "timeout_connect": Rule("again"),
     "rate_limited": Rule("again"),
     "loading": Rule("again"),
+    "resting": Rule("again"),  # not asked: it has failed too often, or has asked for a rest
     "tls": Rule("next", passes=False),
     "redirect": Rule("next", passes=False),
     "unauthorized": Rule("next", passes=False),
@@ -87,14 +88,23 @@ class Standing(Struct, frozen=True):
 
 
 def after_failure(
-    standing: Standing, kind: str, now_s: float, *, jitter: float, retry_after_s: float | None = None
+    standing: Standing,
+    kind: str,
+    now_s: float,
+    *,
+    jitter: float,
+    retry_after_s: float | None = None,
+    passes: bool = True,
 ) -> Standing:
-    """How it stands after a failure. `jitter` (about 1) spreads those who were turned away at the same moment."""
+    """How it stands after a failure. `jitter` (about 1) spreads those who were turned away at the same moment.
+
+    `passes`: the server has not said that waiting is no use (a quota that is used up).
+    """
     rule = rule_of(kind)
     if rule.then in ("shrink", "end"):
         return standing  # it answers; the question was at fault, or we were
     failures = standing.failures + 1
-    if not rule.passes:
+    if not (rule.passes and passes):
         shun_s = min(SHUN_S * 2.0 ** min(failures - 1, 10), SHUN_MAX_S)
         return structs.replace(standing, failures=failures, open_until_s=now_s + shun_s)
     rest_s = min(REST_S * 2.0 ** min(failures - 1, 10), REST_MAX_S) * jitter
@@ -106,5 +116,5 @@ def after_failure(
 
 
 def left(standing: Standing, now_s: float) -> Standing:
-    """How it stands once a run turns away from it before three failures."""
-    return structs.replace(standing, open_until_s=max(standing.open_until_s, standing.rest_until_s, now_s + REST_S))
+    """How it stands once a run turns away from it: others do the same for a while, as long as there is another."""
+    return structs.replace(standing, open_until_s=max(standing.open_until_s, standing.rest_until_s, now_s + SHUN_S))

@@ -40,7 +40,7 @@ _LATER = frozenset(
     }
 )  # fmt: skip
 _LATER_VALUES = {("access", "identity"): "broker"}
-MAX_ENDPOINTS = 1
+MAX_ENDPOINTS = 8
 
 _TOOL = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
@@ -222,8 +222,11 @@ def _address(url: str, place: str, schemes: tuple[str, ...]) -> SplitResult:
 
 def _check_endpoints(endpoints: tuple[Endpoint, ...]) -> None:
     if len(endpoints) > MAX_ENDPOINTS:
-        raise ConfigInvalid(f"endpoint[{MAX_ENDPOINTS}]", "more than one endpoint is not supported yet")
+        raise ConfigInvalid(f"endpoint[{MAX_ENDPOINTS}]", f"expected at most {MAX_ENDPOINTS} endpoints")
+    names = [endpoint.name for endpoint in endpoints]
     for index, endpoint in enumerate(endpoints):
+        if endpoint.name in names[:index]:
+            raise ConfigInvalid(f"endpoint[{index}].name", f"there is an endpoint {endpoint.name!r} already")
         _address(endpoint.url, f"endpoint[{index}].url", ("http", "https"))
 
 

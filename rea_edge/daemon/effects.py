@@ -1,10 +1,9 @@
 """What a runner needs done on this node: begin, ask, pass the gate, act. Joins settings, endpoint, prompts, tools."""
 
-import random
 import threading
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +14,8 @@ from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
 from rea_edge.config.prompts import fits_every_protocol, prompt_file
 from rea_edge.config.settings import DoneWhen
-from rea_edge.errors import EndpointFailed, RequestRefused
+from rea_edge.endpoints import Chosen, Endpoints, Needs
+from rea_edge.errors import EndpointFailed, RequestRefused, StoreFull
 from rea_edge.gate import Policy
 from rea_edge.records import (
     Answer,
@@ -32,17 +32,14 @@ from rea_edge.records import (
     Tool,
 )
 from rea_edge.redact import redacted
+from rea_edge.store import Store
 from rea_edge.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from rea_edge.endpoint import Endpoint
-    from rea_edge.probe import Profile
+    from rea_edge.probe import Depth, Profile
 
-T = TypeVar("T")
 COMMAND_TOKENS = 96  # of an answer in protocol command: a guard with two calls has about forty
 CONTEXT_TOKENS = 4096  # where neither settings nor server say: the least that servers of today are started with
-RETRY_S = 60.0  # of one question: a server that is down for longer fails the task by name
-PROBE_S = 20.0
 # After three unreadable answers, where nobody fixed the protocol. Not command: its first line would end the task.
 NEXT: dict[Protocol, Protocol] = {"native": "json", "json": "react", "react": "json", "command": "json"}
 STRICTNESS: tuple[EffectClass, ...] = ("read", "idempotent", "once")
@@ -54,19 +51,15 @@ class NodeEffects:
     What only a task needs (the client, openings, the probe) is imported at the first one.
     """
 
-    def __init__(self, settings: Settings, toolbox: Toolbox) -> None:
+    def __init__(self, settings: Settings, toolbox: Toolbox, store: Store) -> None:
         self._settings = settings
         self.toolbox = toolbox
-        self._making = threading.Lock()
-        self._endpoints: dict[str, Endpoint] = {}
-        self._profiles: dict[str, Profile] = {}
         given = [settings.broker.password, *(one.api_key for one in settings.endpoints)]
+        self.endpoints = Endpoints(settings.endpoints, _Kept(store))
         self._secrets = [secret.reveal() for secret in given if secret is not None]
-        self.faults: dict[str, str] = {}  # by endpoint: the newest failure, until it answers again
 
     def close(self) -> None:
-        for endpoint in self._endpoints.values():
-            endpoint.close()
+        self.endpoints.close()
 
     def begin(self, job: Job, cancel: Cancel) -> Begun:
         if not self._settings.endpoints:
@@ -74,15 +67,14 @@ class NodeEffects:
         kind = self._settings.task_type(job.type)
         if kind is None:
             raise RequestRefused("policy_denied", _gone(job))
-        one = self._settings.endpoints[0]
+        chosen = self.endpoints.choose(_for_any(kind), job.limits.task_s, cancel)
+        one = chosen.settings
         wanted = kind.protocol or one.protocol
-        profile = self._profile(one, job.limits.task_s, cancel, need_native=wanted == "auto")
-        protocol: Protocol = _chosen(profile) if wanted == "auto" else wanted
+        protocol: Protocol = _chosen(chosen.profile) if wanted == "auto" else wanted
         offers = gate.offered(policy_of(job, kind), list(self.toolbox.tools.values()))
         tools = [self.toolbox.tools[offer.name] for offer in offers]
         table = aliases([offer.name for offer in offers], one.names)
-        tools = renamed_tools(tools, table)
-        asked = self._asked_in(protocol, kind, one, job, tools, llama_cpp=profile.llama_cpp)
+        asked = _asked_in(protocol, kind, chosen, job, renamed_tools(tools, table))
         return Begun(
             endpoint=one.name,
             model=one.model,
@@ -90,7 +82,7 @@ class NodeEffects:
             offers=offers,
             opening=asked.opening,
             ask=asked.ask,
-            context_tokens=one.context_tokens or profile.context_tokens or CONTEXT_TOKENS,
+            context_tokens=chosen.context_tokens(CONTEXT_TOKENS),
             min_observations=_least(kind, offers),
             answer_tokens=asked.answer_tokens,
             commands=kind.commands,
@@ -98,40 +90,33 @@ class NodeEffects:
             repeats=kind.repeats,
             done_when=tuple(_criterion(wanted) for wanted in kind.done_when),
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
+            seconds=round(chosen.seconds, 3),
         )
 
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
         kind = self._settings.task_type(job.type) or TaskType()
-        one = next((one for one in self._settings.endpoints if one.name == begun.endpoint), EndpointSettings(url=""))
-        tools = [self.toolbox.tools[offer.name] for offer in begun.offers if offer.name in self.toolbox.tools]
-        tools = renamed_tools(tools, begun.aliases)
-        profile = self.profile(begun.endpoint)
-        return self._asked_in(protocol, kind, one, job, tools, llama_cpp=profile is not None and profile.llama_cpp)
-
-    def _asked_in(
-        self, protocol: Protocol, kind: TaskType, one: EndpointSettings, job: Job, tools: list[Tool], *, llama_cpp: bool
-    ) -> Switched:
-        """How this job is put in this protocol."""
-        from rea_edge import opening
-
-        prompt = _prompt(kind, protocol)
-        return Switched(
-            protocol=protocol,
-            opening=opening.opening(protocol, prompt, tools, job.goal, job.context, commands=kind.commands),
-            ask=opening.constraint(
-                protocol, tools, llama_cpp=llama_cpp, commands=kind.commands, temperature=one.temperature
-            ),
-            answer_tokens=min(job.limits.answer_tokens, COMMAND_TOKENS if protocol == "command" else 1 << 30),
-        )
+        tools = self._tools_of(begun)
+        return _asked_in(protocol, kind, self.endpoints.known(begun.endpoint), job, tools)
 
     def moved(self, run: Run, seconds: float, cancel: Cancel) -> Moved | None:
-        return None  # there is one endpoint
-
-    def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
-        endpoint = self._endpoint(begun.endpoint)
-        answer = self._retried(
-            begun.endpoint, seconds, cancel, lambda left_s: endpoint.ask(body, seconds=left_s, cancel=cancel)
+        begun = run.begun
+        assert begun is not None
+        chosen = self.endpoints.elsewhere(begun.endpoint, self._for_run(run.job, begun), seconds, cancel)
+        if chosen is None:
+            return None
+        return Moved(
+            endpoint=chosen.settings.name,
+            model=chosen.settings.model,
+            ask=_constraint(begun.protocol, chosen, self._tools_of(begun), begun.commands),
+            context_tokens=chosen.context_tokens(CONTEXT_TOKENS),
+            why=self.endpoints.fault_of(begun.endpoint),
+            seconds=round(chosen.seconds, 3),
         )
+
+    def ask(self, run: Run, body: bytes, seconds: float, cancel: Cancel) -> Answer:
+        begun = run.begun
+        assert begun is not None
+        answer = self.endpoints.ask(begun.endpoint, body, self._for_run(run.job, begun), seconds, cancel)
         return msgspec.structs.replace(answer, message=redacted(answer.message, self._secrets))
 
     def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
@@ -154,57 +139,44 @@ class NodeEffects:
         finally:
             cancel.unsubscribe(ended.set)
 
-    def profile(self, name: str) -> "Profile | None":
-        """What has been found out about an endpoint, None while it was not asked."""
-        return self._profiles.get(name)
+    def _tools_of(self, begun: Begun) -> list[Tool]:
+        """Those on offer, by the run's names for them. Of one that is gone nothing is said; a call would be refused."""
+        tools = [self.toolbox.tools[offer.name] for offer in begun.offers if offer.name in self.toolbox.tools]
+        return renamed_tools(tools, begun.aliases)
 
-    def _profile(self, one: EndpointSettings, seconds: float, cancel: Cancel, *, need_native: bool) -> "Profile":
-        """Probe an endpoint once; with protocol and context given in the settings no question is sent for it."""
-        from rea_edge.probe import probe
+    def _for_run(self, job: Job, begun: Begun) -> Needs:
+        """What suits a run that has begun: protocol and names stay, for history and opening are written in them."""
+        kind = self._settings.task_type(job.type) or TaskType()
+        offered = {offer.name for offer in begun.offers}
 
-        known = self._profiles.get(one.name)
-        if known is None:
-            endpoint = self._endpoint(one.name)
-            known = self._retried(
-                one.name,
-                seconds,
-                cancel,
-                lambda left_s: probe(
-                    endpoint, seconds=min(PROBE_S, left_s), cancel=cancel, depth="brief" if need_native else "pages"
-                ),
-            )
-            self._profiles[one.name] = known
-        return known
+        def needs(one: EndpointSettings, profile: "Profile | None") -> "Depth | None":
+            if one.name == begun.endpoint:
+                return "pages"
+            if any(begun.aliases.get(tool) != name for tool, name in one.names.items() if tool in offered):
+                return None
+            if begun.protocol in (kind.protocol, one.protocol):
+                return "pages"
+            if one.protocol != "auto":
+                return None
+            if begun.protocol != "native":
+                return "pages"
+            return "brief" if profile is None or profile.native or profile.depth == "pages" else None
 
-    def _endpoint(self, name: str) -> "Endpoint":
-        """The client of an endpoint, made at the first use. Raises `EndpointFailed` if it is not configured (any more)."""
-        with self._making:
-            if name not in self._endpoints:
-                settings = next((one for one in self._settings.endpoints if one.name == name), None)
-                if settings is None:
-                    raise EndpointFailed("no_endpoint", f"endpoint {name!r} is not configured any more")
-                self._endpoints[name] = _client(settings)
-            return self._endpoints[name]
+        return needs
 
-    def _retried(self, name: str, seconds: float, cancel: Cancel, ask: Callable[[float], T]) -> T:
-        """Ask, and after what a rest may cure (down, loading, too many) ask again, with growing jittered rests."""
-        end_s = time.monotonic() + seconds
-        retry_end_s = min(end_s, time.monotonic() + RETRY_S)
-        rest_s = 0.5
-        while True:
-            try:
-                answer = ask(end_s - time.monotonic())
-            except EndpointFailed as exc:
-                if exc.kind != "cancelled":
-                    self.faults[name] = f"{exc.kind}: {exc.message}"
-                pause_s = exc.retry_after_s or rest_s * random.uniform(0.7, 1.3)
-                if not exc.retryable or cancel.cancelled or time.monotonic() + pause_s >= retry_end_s:
-                    raise
-                cancel.wait(pause_s)
-                rest_s = min(rest_s * 2, 8.0)
-            else:
-                self.faults.pop(name, None)
-                return answer
+
+class _Kept:
+    """Profiles in the store. One that finds no room is found out again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, key: str) -> str | None:
+        return self._store.meta_get(key)
+
+    def put(self, key: str, value: str) -> None:
+        with suppress(StoreFull), self._store.transaction() as tx:
+            tx.meta_set(key, value)
 
 
 def policy_of(job: Job, kind: TaskType) -> Policy:
@@ -239,14 +211,30 @@ def _prompt(kind: TaskType, protocol: Protocol) -> str:
         raise RequestRefused("internal", f"the prompt of this task type cannot be read: {exc}") from exc
 
 
-def _client(one: EndpointSettings) -> "Endpoint":
-    from rea_edge.endpoint import Endpoint
+def _for_any(kind: TaskType) -> Needs:
+    """A run that is about to begin takes the endpoint as it is; only `auto` has to know more than its pages say."""
+    return lambda one, _: "brief" if (kind.protocol or one.protocol) == "auto" else "pages"
 
-    return Endpoint(
-        name=one.name,
-        url=one.url,
-        model=one.model,
-        api_key=one.api_key.reveal() if one.api_key else None,
-        connect_s=one.connect_s,
-        idle_s=one.idle_s,
+
+def _asked_in(protocol: Protocol, kind: TaskType, there: Chosen | None, job: Job, tools: list[Tool]) -> Switched:
+    """How this job is put in this protocol to this endpoint."""
+    from rea_edge import opening
+
+    return Switched(
+        protocol=protocol,
+        opening=opening.opening(
+            protocol, _prompt(kind, protocol), tools, job.goal, job.context, commands=kind.commands
+        ),
+        ask=_constraint(protocol, there, tools, kind.commands),
+        answer_tokens=min(job.limits.answer_tokens, COMMAND_TOKENS if protocol == "command" else 1 << 30),
     )
+
+
+def _constraint(protocol: Protocol, there: Chosen | None, tools: list[Tool], commands: int) -> str:
+    """What goes with each question; of an endpoint of which nothing is known, only what any server takes."""
+    from rea_edge import opening
+
+    profile = None if there is None else there.profile
+    constrains = profile is not None and (profile.llama_cpp or (protocol == "json" and profile.json_schema))
+    temperature = None if there is None else there.settings.temperature
+    return opening.constraint(protocol, tools, llama_cpp=constrains, commands=commands, temperature=temperature)

@@ -62,7 +62,7 @@ class Node:
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
         self._tool_faults = loaded.faults
-        self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools))
+        self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store)
         self._waiting = Waiting()
         self._progress_of = RunningStates()
         self._old = self._rows_to_take_up()
@@ -324,7 +324,7 @@ class Node:
         found = [
             *([f"state: {self._store.lost}"] if self._store.lost else []),
             *self._tool_faults,
-            *(f"endpoint {name}: {said}" for name, said in sorted(self._effects.faults.items())),
+            *self._effects.endpoints.faults(),
             *(f"broker does not let us read {one}: check its access rules" for one in link.refused),
             *([self._store_note] if self._store_note else []),
         ]
@@ -336,7 +336,7 @@ class Node:
             "queue": self._waiting.counts(),
             "running": [held[0].id for lane in self._lanes if (held := lane.current) is not None],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
-            "endpoints": {one.name: self._effects.faults.get(one.name, "ok") for one in self._settings.endpoints},
+            "endpoints": self._effects.endpoints.figures(),
             "store": msgspec.to_builtins(usage),
             "link": {
                 "protocol": link.protocol,

@@ -217,7 +217,11 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         ("[task.x]\ndone_when = [{tool = 'a', op = '>'}]", "task.x.done_when[0]: expected either equals, or op"),
         ("[task.x]\ndone_when = [{tool = 'a', op = '~', value = 1}]", "task.x.done_when[0].op: expected one of"),
         ("[task.x]\ndone_when = [{tool = 'a', is = 1}]", "task.x.done_when[0].is: unknown key"),
-        ("[[endpoint]]\nurl='http://a'\n[[endpoint]]\nurl='http://b'", "endpoint[1]: more than one endpoint is not"),
+        (
+            "[[endpoint]]\nurl='http://a'\n[[endpoint]]\nurl='http://b'",
+            "endpoint[1].name: there is an endpoint 'local'",
+        ),
+        ("[[endpoint]]\nurl='http://a'\n" * 9, "endpoint[8]: expected at most 8 endpoints"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_its_path(tmp_path: Path, text: str, said: str) -> None:

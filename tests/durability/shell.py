@@ -81,7 +81,7 @@ class Scripted:
     def moved(self, run: Run, seconds: float, cancel: Cancel) -> Moved | None:
         return None
 
-    def ask(self, begun: Begun, body: bytes, seconds: float, cancel: Cancel) -> Answer:
+    def ask(self, run: Run, body: bytes, seconds: float, cancel: Cancel) -> Answer:
         self._borders.cross()
         self._note(f"asked {body.hex()}")
         messages = msgspec.json.decode(body)["messages"]

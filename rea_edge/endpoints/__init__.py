@@ -1,0 +1,9 @@
+"""The model servers of a node: which is asked, what follows a failure, what is known of each.
+
+Inside, files import in this order: place, choice.
+"""
+
+from rea_edge.endpoints.choice import Chosen, Endpoints
+from rea_edge.endpoints.place import Cache, Needs
+
+__all__ = ["Cache", "Chosen", "Endpoints", "Needs"]

@@ -1,0 +1,228 @@
+"""One endpoint as a node knows it: its client, how it stands, what is known and counted of it. Chooses nothing."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from rea_edge import trouble
+from rea_edge.cancel import Cancel
+from rea_edge.config import Endpoint as Settings
+from rea_edge.errors import EndpointFailed
+from rea_edge.records import Answer
+from rea_edge.trouble import Standing
+
+if TYPE_CHECKING:
+    from rea_edge.endpoint import Endpoint
+    from rea_edge.probe import Depth, Profile
+
+PROBE_S: Final = 60.0  # two small questions to a slow board
+LEAST_CONTEXT: Final = 256  # tokens; a server that says it has less is not believed for the next run
+# English has 4 to 5 characters a token, other text fewer: a server that counts less has not read all of it.
+CHARS_PER_TOKEN: Final = 6
+LEAST_CHARS: Final = 768  # of a prompt that is long enough to be judged
+_STALE: Final = frozenset({"bad_request", "not_found", "wrong_shape"})  # what was known may no longer be so
+
+# What must be known of an endpoint, or None where it does not suit; it is told what is known already.
+Needs = Callable[[Settings, "Profile | None"], "Depth | None"]
+
+
+class Cache(Protocol):
+    """Keeps what was found out, over restarts."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def put(self, key: str, value: str) -> None: ...
+
+
+class Place:
+    """One endpoint: its client, how it stands, what is known and counted of it."""
+
+    def __init__(self, settings: Settings, cache: Cache) -> None:
+        self.settings = settings
+        self.standing = Standing()
+        self.fault = ""  # the newest failure, until it answers
+        self._cache = cache
+        self._key = _key_of(settings)
+        self._lock = threading.Lock()
+        self._client: Endpoint | None = None
+        self._profile: Profile | None = None
+        self._looked = False  # into the cache
+        self._slow = False
+        self._counts: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._truncated_chars = 0  # of the shortest prompt that was not read whole
+        self._truncated = ""
+
+    def close(self) -> None:
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def suits(self, needs: Needs) -> bool:
+        return needs(self.settings, self.kept()) is not None
+
+    def known(self, needs: Needs, seconds: float, cancel: Cancel) -> "Profile | None":
+        """What is known of it, found out now where it must be; None where it does not suit. Raises `EndpointFailed`."""
+        from rea_edge.probe import probe
+
+        profile = self.kept()
+        depth = needs(self.settings, profile)
+        if depth is None:
+            return None
+        if profile is not None and (self._slow or depth == "pages" or profile.depth != "pages"):
+            return profile
+        if (rest_s := self.standing.rest_s(time.monotonic())) > 0:
+            raise self.resting(rest_s)
+        try:
+            profile = probe(self._opened(), seconds=min(seconds, PROBE_S), cancel=cancel, depth=depth)
+        except EndpointFailed as exc:
+            self._fail(exc)
+            raise
+        self._answered()
+        self._keep(profile)
+        self._slow = profile.depth != depth  # what it was too slow to tell is not asked of it again and again
+        return profile if needs(self.settings, profile) is not None else None
+
+    def ask(self, body: bytes, seconds: float, cancel: Cancel) -> Answer:
+        self._counts["asked"] += 1
+        try:
+            answer = self._opened().ask(body, seconds=seconds, cancel=cancel)
+        except EndpointFailed as exc:
+            self._fail(exc)
+            raise
+        self._answered()
+        self._count(body, answer)
+        return answer
+
+    def resting(self, rest_s: float) -> EndpointFailed:
+        """The failure of not being asked, with the one that it is for."""
+        return EndpointFailed("resting", f"{self.fault} (left alone for another {rest_s:.0f} s)")
+
+    def leave(self) -> None:
+        """A run turns to another endpoint: for a while the others do so too."""
+        self._counts["left"] += 1
+        self.standing = trouble.left(self.standing, time.monotonic())
+
+    def faults(self) -> list[str]:
+        return [said for said in (self.fault, self._truncated) if said]
+
+    def figures(self) -> dict[str, object]:
+        now_s = time.monotonic()
+        standing = self.standing
+        return {
+            "state": "open" if standing.open(now_s) else "failing" if standing.failures else "ok",
+            "fault": self.fault or None,
+            "failures_in_a_row": standing.failures,
+            "retry_in_s": round(max(standing.rest_s(now_s), standing.open_until_s - now_s, 0.0), 1),
+            "failed": dict(self._failed),
+            **{name: self._counts[name] for name in ("asked", "answered", "left", "truncated", "uncounted")},
+            "profile": None if self._profile is None else msgspec.to_builtins(self._profile),
+        }
+
+    def _opened(self) -> "Endpoint":
+        with self._lock:
+            if self._client is None:
+                self._client = _client(self.settings)
+            return self._client
+
+    def _answered(self) -> None:
+        self.standing = Standing()
+        self.fault = ""
+
+    def _fail(self, exc: EndpointFailed) -> None:
+        if exc.kind == "cancelled":
+            return
+        self._failed[exc.kind] += 1
+        self.fault = f"{exc.kind}: {exc.message}"
+        self.standing = trouble.after_failure(
+            self.standing,
+            exc.kind,
+            time.monotonic(),
+            jitter=random.uniform(0.7, 1.3),
+            retry_after_s=exc.retry_after_s,
+            passes=exc.retryable,
+        )
+        if exc.kind in _STALE:
+            self._keep(None)
+            self._slow = False
+        elif exc.context_tokens is not None and exc.context_tokens >= LEAST_CONTEXT:
+            profile = self.kept()
+            if profile is not None:
+                self._keep(msgspec.structs.replace(profile, refused_tokens=exc.context_tokens))
+
+    def kept(self) -> "Profile | None":
+        """What is known: by now, or from an earlier life."""
+        if not self._looked:
+            self._looked = True
+            kept = self._cache.get(self._key)
+            self._profile = None if kept is None else _decoded(kept)
+        return self._profile
+
+    def _keep(self, profile: "Profile | None") -> None:
+        if profile != self.kept():
+            self._profile = profile
+            self._cache.put(self._key, "" if profile is None else msgspec.json.encode(profile).decode())
+
+    def _count(self, body: bytes, answer: Answer) -> None:
+        self._counts["answered"] += 1
+        if answer.prompt_tokens is None:
+            self._counts["uncounted"] += 1
+            return
+        chars = _prompt_chars(body)
+        if chars >= LEAST_CHARS and answer.prompt_tokens * CHARS_PER_TOKEN < chars:
+            self._counts["truncated"] += 1
+            self._truncated_chars = min(chars, self._truncated_chars or chars)
+            self._truncated = (
+                f"truncated: it counted {answer.prompt_tokens} tokens of a prompt of {chars} characters, so it reads"
+                " only part of what it is sent: give it a larger context, or lower context_tokens"
+            )
+        elif chars >= self._truncated_chars:
+            self._truncated, self._truncated_chars = "", 0
+
+
+def _key_of(one: Settings) -> str:
+    """What is known belongs to one model at one server, whatever the endpoint is called."""
+    return f"profile.{sha256(chr(10).join((one.url, one.model)).encode()).hexdigest()[:24]}"
+
+
+def _prompt_chars(body: bytes) -> int:
+    """The text of all messages: what a server cannot count as fewer tokens than there are words."""
+    return sum(len(message.content or "") for message in msgspec.json.decode(body, type=_Body).messages)
+
+
+class _Message(Struct):
+    content: str | None = None
+
+
+class _Body(Struct):
+    messages: list[_Message]
+
+
+def _decoded(kept: str) -> "Profile | None":
+    from rea_edge.probe import Profile
+
+    try:
+        return msgspec.json.decode(kept, type=Profile)
+    except msgspec.MsgspecError:
+        return None  # of another version: it is found out again
+
+
+def _client(one: Settings) -> "Endpoint":
+    from rea_edge.endpoint import Endpoint
+
+    return Endpoint(
+        name=one.name,
+        url=one.url,
+        model=one.model,
+        api_key=one.api_key.reveal() if one.api_key else None,
+        connect_s=one.connect_s,
+        idle_s=one.idle_s,
+    )
