@@ -94,15 +94,14 @@ def first_round(run: Run, turns: Sequence[Raw]) -> int:
 def shrunk(run: Run, refused: Unanswered) -> Begun:
     """What stays fixed, with the context to reckon with once the question under way was refused as too long.
 
-    In our own estimate's measure, which may be too low for this model; always less than the refused question took, so
-    that the next one is shorter.
+    In the measure of our own estimate, which the server's count of the prompt gives; always less than the refused
+    question took, so that the next one is shorter.
     """
     assert run.begun is not None
     size, counted = refused.context_tokens, refused.prompt_tokens
+    if size is not None and counted is not None:
+        size = size * prompt_tokens(run, run.first, ()) // counted
     room = run.begun.context_tokens if size is None else min(size, run.begun.context_tokens)
-    estimate = prompt_tokens(run, run.first, ())
-    if size is not None and counted is not None and counted > estimate:
-        room = min(room, size * estimate // counted)
     return msgspec.structs.replace(run.begun, context_tokens=room if room < run.reserved else run.reserved * 3 // 4)
 
 

@@ -117,7 +117,8 @@ def _cell(value: object) -> str:
 def _cost(event: TaskEvent) -> str:
     parts = [f"{event.ms} ms"] if event.ms is not None else []
     if event.tokens:
-        parts.append(f"{event.tokens.get('in', 0)}+{event.tokens.get('out', 0)} tokens")
+        about = "about " if event.tokens.get("estimated") else ""
+        parts.append(f"{about}{event.tokens.get('in', 0)}+{event.tokens.get('out', 0)} tokens")
     return f"  ({', '.join(parts)})" if parts else ""
 
 

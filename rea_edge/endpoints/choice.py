@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 RETRY_S: Final = 60.0  # for the only endpoint there is: one that is down for longer fails the task by name
 PATIENCE_S: Final = 2.0  # for one of several
-LEAST_SHARE_S: Final = 5.0
 SHARE: Final = 0.5  # of the time left goes to one of several, so that a server that hangs leaves the next one time
+LEAST_SHARE_S: Final = 1.0  # or all that is left
 
 
 class Chosen(Struct, frozen=True):

@@ -154,25 +154,24 @@ def test_the_only_endpoint_is_asked_by_the_rule_and_never_too_long(
     assert made.faults()[0].startswith(f"endpoint e1: {kind}: ")
 
 
-@pytest.mark.parametrize(("place", "kind", "then"), KINDS)
-def test_with_another_endpoint_behind_it_a_run_goes_on_there(
-    place: Callable[[], AbstractContextManager[str]], kind: str, then: Then
+@pytest.mark.parametrize(
+    ("answer", "questions"),
+    [
+        pytest.param(Fault("status", status=401), 1, id="left at once"),
+        pytest.param(Fault("status", status=503), 3, id="left after a little patience"),
+        pytest.param(Fault("status", status=500), 3, id="asked anew three times"),
+    ],
+)
+def test_with_another_endpoint_behind_it_one_that_fails_is_left_and_new_runs_begin_elsewhere(
+    answer: Fault, questions: int
 ) -> None:
-    with place() as url, ScriptedEndpoint(["hello"]) as second, endpoints(as_tls(kind, url), second.url) as made:
-        began_s = time.monotonic()
-        turns = 0
-        while (chosen := made.elsewhere("e1", pages, 6.0, Cancel())) is None and turns < 3:
-            error = failure(made, 0.8)
-            turns += 1
-            assert (error.kind, error.retryable) == (kind, True) or error.kind == "resting"
-        took_s = time.monotonic() - began_s
-        if kind == "context_overflow":
-            assert chosen is None, "the prompt is at fault"
-            return
-        assert chosen is not None and chosen.settings.name == "e2"
-        assert b"hello" in bytes(made.ask("e2", question(), pages, 5.0, Cancel()).message)
-        assert took_s < 3 * (0.8 + LATE_S)
-        assert made.choose(pages, 5.0, Cancel()).settings.name == "e2", "new runs do not begin where it fails"
+    with ScriptedEndpoint(lambda request: answer) as first, ScriptedEndpoint(["hello"]) as second:
+        with endpoints(first.url, second.url) as made:
+            while (chosen := made.elsewhere("e1", pages, 6.0, Cancel())) is None:
+                assert failure(made, 6.0).retryable
+            assert chosen.settings.name == "e2"
+            assert made.choose(pages, 5.0, Cancel()).settings.name == "e2"
+        assert len(first.requests) == questions
 
 
 def test_the_wait_that_a_server_asks_for_is_kept() -> None:
