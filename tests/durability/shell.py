@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from rea_edge.cancel import Cancel
+from rea_edge.errors import EndpointFailed
 from rea_edge.journal import Journal, encode
 from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Moved, Offer, Ok, Protocol, Result, Run, Switched
 from rea_edge.report import Report
@@ -26,6 +27,7 @@ from rea_edge.store import Store, Transaction
 from rea_edge.topics import Topics
 
 TOOLS: dict[str, EffectClass] = {"look": "read", "turn": "idempotent", "ring": "once"}
+REFUSED_AFTER = 2  # answers; then the first endpoint refuses, and the run goes on at the second
 SCRIPT = (["look"], ["ring"], ["turn", "ring"], ["look", "ring", "look"], "All is done.")
 
 
@@ -57,6 +59,7 @@ class Scripted:
     def __init__(self, ledger: Path, borders: Borders) -> None:
         self._ledger = ledger
         self._borders = borders
+        self._refused = False
 
     def begin(self, job: Job, cancel: Cancel) -> Begun:
         self._borders.cross()
@@ -79,14 +82,23 @@ class Scripted:
         return Switched(protocol=protocol, opening=begun.opening, ask="", answer_tokens=100)
 
     def moved(self, run: Run, seconds: float, cancel: Cancel) -> Moved | None:
-        return None
+        assert run.begun is not None
+        if not self._refused or run.begun.endpoint != "scripted":
+            return None
+        self._borders.cross()
+        return Moved(endpoint="second", model="any", ask="", context_tokens=8192, why="it refuses")
 
     def ask(self, run: Run, body: bytes, seconds: float, cancel: Cancel) -> Answer:
         self._borders.cross()
         self._note(f"asked {body.hex()}")
         messages = msgspec.json.decode(body)["messages"]
-        due = SCRIPT[sum(message["role"] == "assistant" for message in messages)]
+        said = sum(message["role"] == "assistant" for message in messages)
+        due = SCRIPT[said]
         self._borders.cross()
+        assert run.begun is not None
+        if said == REFUSED_AFTER and run.begun.endpoint == "scripted":
+            self._refused = True
+            raise EndpointFailed("not_found", "no such model any more", retryable=True)
         if isinstance(due, str):
             message = {
                 "role": "assistant",

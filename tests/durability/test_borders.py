@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rea_edge.journal import decode_event
-from rea_edge.records import Answered, Asked, Event, Run
+from rea_edge.records import Answered, Asked, Event, Run, Moved, Unanswered
 from rea_edge.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -37,13 +37,18 @@ def ledger(folder: Path, word: str) -> list[str]:
 
 
 def charged(events: list[Event]) -> int:
-    """What the journal says the questions cost: each its true cost, or its whole reservation if no answer came."""
+    """What the journal says the questions cost: each its true cost, or its whole reservation if no answer came.
+
+    A question that was refused before it could cost anything is free.
+    """
     total, open_ = 0, 0
     for event in events:
         if isinstance(event, Asked):
             total, open_ = total + open_, event.reserved
         elif isinstance(event, Answered):
             total, open_ = total + event.prompt_tokens + event.completion_tokens, 0
+        elif isinstance(event, Unanswered) and not event.charged:
+            open_ = 0
     return total + open_
 
 
@@ -66,6 +71,7 @@ def check(folder: Path, run: Run, whole: Run) -> None:
         assert row is not None
         events = [decode_event(body) for body in store.events(row.row)]
         assert run.used.tokens == charged(events)
+        assert sum(isinstance(event, Moved) for event in events) == 1
         assert [message.topic for message in store.pull(10)].count("rea/v1/n/out/me/task/t1/state") == 1
     finally:
         store.close()
