@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rea_edge.journal import decode_event
-from rea_edge.records import Answered, Asked, Event, Run, Moved, Unanswered
+from rea_edge.records import Answered, Asked, Event, Moved, Run, Unanswered
 from rea_edge.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent.parent

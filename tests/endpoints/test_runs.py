@@ -15,7 +15,7 @@ from rea_edge.daemon.effects import NodeEffects
 from rea_edge.emulated.endpoint import Fault, Held, Message, Scripted, ScriptedEndpoint
 from rea_edge.journal import Held as HeldRun
 from rea_edge.journal import Journal, decode_event, encode, run_from
-from rea_edge.records import Asked, Ended, Event, Job, Limits, Protocol, Run, Moved, Unanswered
+from rea_edge.records import Asked, Ended, Event, Job, Limits, Moved, Protocol, Run, Unanswered
 from rea_edge.report import Report
 from rea_edge.runner import Runner
 from rea_edge.store import Store
