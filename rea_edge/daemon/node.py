@@ -296,7 +296,7 @@ class Node:
 
     def _on_up(self, session: Session) -> Sequence[Outgoing]:
         log.info("event=up protocol=%s session=%d present=%s", session.protocol, self._session, session.present)
-        self._told_status = None
+        self._told_status = (self.state, tuple(self.faults()))
         self._progress_of.again()
         return [
             Outgoing(topic=self._topics.all("status"), payload=self._status(self.state), retain=True),
@@ -353,8 +353,7 @@ class Node:
     def _tell_status_if_changed(self) -> None:
         now = (self.state, tuple(self.faults()))
         if self._link.state.connected and now != self._told_status:
-            if self._told_status is not None:
-                self._tell("status", self._status(self.state), qos=1)
+            self._tell("status", self._status(self.state), qos=1)
             self._told_status = now
 
     def _tell(self, what: str, payload: bytes, qos: int) -> None:

@@ -5,7 +5,7 @@ import threading
 
 from rea_edge.emulated.endpoint import Fault, Held, Message, Scripted, ScriptedEndpoint
 from rea_edge.wire import TaskEvent, TaskState
-from tests.brokers import Mosquitto
+from tests.brokers import Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import call, finish, questions, script, turns_so_far, wait_for_questions, wait_online
 
@@ -44,9 +44,10 @@ def test_a_task_goes_on_at_the_second_endpoint_and_status_and_health_say_why(
             assert (state.outcome, state.answer, state.usage.steps) == ("achieved", "It rang.", 3)
             notes = [word.text for word in words if isinstance(word, TaskEvent) and word.kind == "note"]
             assert any("unauthorized" in note for note in notes) and any("e2 is asked" in note for note in notes)
+            wait_until(lambda: client.status().faults, "the retained status tells it", 15)
             told = client.data("query", {}, "status")
             assert isinstance(told, dict)
-            assert told["status"]["faults"] == ["endpoint e1: unauthorized: e1: status 401"]
+            assert told["status"]["faults"] == client.status().faults == ["endpoint e1: unauthorized: e1: status 401"]
             found = told["health"]["endpoints"]
             assert found["e1"]["state"] == "open" and found["e1"]["failed"] == {"unauthorized": 1}
             assert found["e2"]["state"] == "ok" and found["e2"]["answered"] == 2
