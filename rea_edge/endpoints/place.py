@@ -55,6 +55,7 @@ class Place:
         self._profile: Profile | None = None
         self._looked = False  # into the cache
         self._slow = False
+        self._read = False  # its pages, in this life
         self._counts: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._truncated_chars = 0  # of the shortest prompt that was not read whole
@@ -70,26 +71,28 @@ class Place:
         return needs(self.settings, self.kept()) is not None
 
     def known(self, needs: Needs, seconds: float, cancel: Cancel) -> "Profile | None":
-        """What is known of it, found out now where it must be; None where it does not suit. Raises `EndpointFailed`."""
-        from rea_edge.probe import probe
+        """What is known of it, found out now where it must be; None where it does not suit. Raises `EndpointFailed`.
 
+        What an earlier life found out holds if the server's pages say the same as then: they are read once a life.
+        """
         profile = self.kept()
         depth = needs(self.settings, profile)
         if depth is None:
             return None
-        if profile is not None and (self._slow or depth == "pages" or profile.depth != "pages"):
+        enough = profile is not None and (self._slow or depth == "pages" or profile.depth != "pages")
+        if enough and self._read:
             return profile
         if (rest_s := self.standing.rest_s(time.monotonic())) > 0:
             raise self.resting(rest_s)
-        try:
-            profile = probe(self._opened(), seconds=min(seconds, PROBE_S), cancel=cancel, depth=depth)
-        except EndpointFailed as exc:
-            self._fail(exc)
-            raise
-        self._answered()
-        self._keep(profile)
-        self._slow = profile.depth != depth  # what it was too slow to tell is not asked of it again and again
-        return profile if needs(self.settings, profile) is not None else None
+        end_s = time.monotonic() + min(seconds, PROBE_S)
+        found = self._probed("pages" if enough else depth, end_s, cancel)
+        if profile is not None and enough and _same_server(found, profile):
+            found = profile
+        elif enough and depth != "pages":
+            found = self._probed(depth, end_s, cancel)
+        self._read = True
+        self._keep(found)
+        return found if needs(self.settings, found) is not None else None
 
     def ask(self, body: bytes, seconds: float, cancel: Cancel) -> Answer:
         self._counts["asked"] += 1
@@ -126,6 +129,18 @@ class Place:
             **{name: self._counts[name] for name in ("asked", "answered", "left", "truncated", "uncounted")},
             "profile": None if self._profile is None else msgspec.to_builtins(self._profile),
         }
+
+    def _probed(self, depth: "Depth", end_s: float, cancel: Cancel) -> "Profile":
+        from rea_edge.probe import probe
+
+        try:
+            found = probe(self._opened(), seconds=end_s - time.monotonic(), cancel=cancel, depth=depth)
+        except EndpointFailed as exc:
+            self._fail(exc)
+            raise
+        self._answered()
+        self._slow = found.depth != depth  # what it was too slow to tell is not asked of it again and again
+        return found
 
     def _opened(self) -> "Endpoint":
         with self._lock:
@@ -206,13 +221,19 @@ class _Body(Struct):
     messages: list[_Message]
 
 
+def _same_server(found: "Profile", kept: "Profile") -> bool:
+    return (found.context_tokens, found.llama_cpp) == (kept.context_tokens, kept.llama_cpp)
+
+
 def _decoded(kept: str) -> "Profile | None":
     from rea_edge.probe import Profile
 
     try:
-        return msgspec.json.decode(kept, type=Profile)
+        profile = msgspec.json.decode(kept, type=Profile)
     except msgspec.MsgspecError:
         return None  # of another version: it is found out again
+    # A refusal costs nothing; believing an old one would hide for ever that the server got a larger context.
+    return msgspec.structs.replace(profile, refused_tokens=None)
 
 
 def _client(one: Settings) -> "Endpoint":

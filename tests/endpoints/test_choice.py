@@ -260,11 +260,11 @@ def test_what_was_found_out_is_kept_over_restarts_by_url_and_model() -> None:
             with endpoints(server.url, kept=kept) as made:
                 found = made.choose(brief, 5.0, Cancel()).profile
                 assert (found.context_tokens, found.depth) == (4096, "brief")
-        assert len(server.requests) == 2, "one page and one question, once"
+        assert chats(server) == 1
         other = Endpoints([Settings(name="e1", url=server.url, model="another")], kept)
         other.choose(brief, 5.0, Cancel())
         other.close()
-        assert len(server.requests) == 4
+        assert chats(server) == 2
 
 
 def test_with_nothing_to_find_out_but_pages_no_chat_request_is_sent() -> None:
@@ -293,15 +293,29 @@ def test_a_server_too_slow_to_be_found_out_is_not_asked_all_of_it_again() -> Non
         assert chats(server) == 1
 
 
-def test_the_size_told_with_a_refusal_is_in_force_for_later_runs_over_restarts() -> None:
+def test_a_server_that_is_another_after_a_restart_is_found_out_anew() -> None:
+    kept = Kept()
+    with ScriptedEndpoint(["x"]) as server:
+        port = server.port
+        with endpoints(server.url, kept=kept) as made:
+            assert made.choose(brief, 5.0, Cancel()).context_tokens(1) == 4096
+    with ScriptedEndpoint(["x"], port=port, context_tokens=16384) as server, endpoints(server.url, kept=kept) as made:
+        assert made.choose(brief, 5.0, Cancel()).context_tokens(1) == 16384
+        assert made.choose(brief, 5.0, Cancel()).context_tokens(1) == 16384
+        assert chats(server) == 1
+
+
+def test_the_size_told_with_a_refusal_is_in_force_for_later_runs_until_a_restart() -> None:
     kept = Kept()
     body = '{"error":{"message":"exceeds the available context size","n_ctx":1024,"n_prompt_tokens":2000}}'
     with ScriptedEndpoint(lambda request: Fault("status", status=400, body=body)) as server:
-        for size in (4096, 1024):
-            with endpoints(server.url, kept=kept) as made:
+        with endpoints(server.url, kept=kept) as made:
+            for size in (4096, 1024):
                 assert made.choose(pages, 5.0, Cancel()).context_tokens(9999) == size
                 error = failure(made, 1.0)
                 assert (error.context_tokens, error.prompt_tokens) == (1024, 2000)
+        with endpoints(server.url, kept=kept) as made:
+            assert made.choose(pages, 5.0, Cancel()).context_tokens(9999) == 4096
 
 
 # --- a server that reads only part of its prompt
