@@ -14,7 +14,7 @@ from msgspec import Struct
 from rea_edge import trouble
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as Settings
-from rea_edge.errors import EndpointFailed
+from rea_edge.errors import ConfigInvalid, EndpointFailed
 from rea_edge.records import Answer
 from rea_edge.trouble import Standing
 
@@ -145,7 +145,10 @@ class Place:
     def _opened(self) -> "Endpoint":
         with self._lock:
             if self._client is None:
-                self._client = _client(self.settings)
+                try:
+                    self._client = _client(self.settings)
+                except ConfigInvalid as exc:
+                    raise EndpointFailed("no_endpoint", str(exc)) from exc
             return self._client
 
     def _answered(self) -> None:

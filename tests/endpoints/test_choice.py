@@ -11,6 +11,7 @@ import pytest
 
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as Settings
+from rea_edge.config.settings import Secret
 from rea_edge.emulated.endpoint import Fault, FaultKind, Message, Scripted, ScriptedEndpoint
 from rea_edge.endpoints import Endpoints
 from rea_edge.errors import EndpointFailed
@@ -240,6 +241,15 @@ def test_an_endpoint_that_is_not_configured_any_more_is_left_for_one_that_is() -
         assert failure(made, 1.0, "gone").retryable
         chosen = made.elsewhere("gone", pages, 1.0, Cancel())
         assert chosen is not None and chosen.settings.name == "e1"
+
+
+def test_a_key_that_no_header_can_carry_fails_the_task_and_not_the_daemon() -> None:
+    key = Secret("schl\u00fcssel")
+    made = Endpoints([Settings(name="e1", url="http://127.0.0.1:9/v1", model="m", api_key=key)], Kept())
+    with pytest.raises(EndpointFailed) as caught:
+        made.choose(pages, 5.0, Cancel())
+    assert "endpoint.e1.api_key" in caught.value.message and "schl" not in caught.value.message
+    assert made.faults()[0].startswith("endpoint e1: no_endpoint: ")
 
 
 # --- what is known of an endpoint
