@@ -13,11 +13,14 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 
+from rea_edge.bounds import Bounds
 from rea_edge.context import written_call
+from rea_edge.decision.bounded import check
 from rea_edge.decision.command import call_line, example_call
-from rea_edge.decision.grammar import call_forms, grammar
+from rea_edge.decision.grammar import call_forms, grammar, grammar_of
+from rea_edge.decision.lines import line_schema, lines
 from rea_edge.errors import DecisionRejected
-from rea_edge.records import Args, Call, Example, Protocol, Tool
+from rea_edge.records import Args, Call, Decision, Example, Offer, Protocol, Tool
 
 EXAMPLE_TOKENS = 300
 TEMPERATURE = 0.2  # a little freedom leaves a rut, more costs format
@@ -25,6 +28,7 @@ NEAREST = 6
 _BYTES_PER_TOKEN = 3  # the same careful estimate as a reservation's
 _TURN_TOKENS = 8  # what a chat template adds around one question and its answer
 _CANNOT = "no tool fits"
+_UNBOUNDED = Bounds(plain=True, whole=False)
 
 
 def opening(
@@ -60,29 +64,39 @@ def opening(
 
 
 def constraint(
-    protocol: Protocol, tools: Sequence[Tool], *, llama_cpp: bool, commands: int, temperature: float | None = None
+    protocol: Protocol,
+    tools: Sequence[Tool],
+    *,
+    llama_cpp: bool,
+    commands: int,
+    temperature: float | None = None,
+    bounds: Bounds | None = None,
+    json_schema: bool = False,
 ) -> str:
     """Give the constant members of the request body that go with a protocol, as JSON without the braces.
 
-    `llama_cpp`: the server takes a grammar and keeps to a JSON Schema; others get neither. Without a `temperature`
-    command answers are asked for at 0, all others at `TEMPERATURE`.
+    `llama_cpp`: the server takes a grammar and keeps to a JSON Schema; `json_schema`: it keeps to a JSON Schema alone;
+    others get neither. Without a `temperature` command answers are asked for at 0, all others at `TEMPERATURE`. With
+    `bounds` a command line is one of those within them; `tools` are then what the goal left of them.
     """
+    keeps_schema = llama_cpp or json_schema
     members: dict[str, object] = {}
     match protocol:
         case "native":
             if tools:
                 members["tools"] = [_function(tool) for tool in tools]
         case "json":
-            if llama_cpp:
-                members["response_format"] = {
-                    "type": "json_schema",
-                    "json_schema": {"name": "decision", "schema": _decision_schema(tools)},
-                }
+            if keeps_schema:
+                members["response_format"] = _response_format("decision", _decision_schema(tools))
         case "react":
             members["stop"] = ["\nObservation:"]
         case "command":
+            listed = _listed_lines(tools, commands, bounds)
             if llama_cpp:
-                members["grammar"] = grammar(tools, commands)
+                members["grammar"] = grammar_of(listed) if listed else grammar(tools, commands, bounds)
+            elif json_schema:
+                schema = line_schema(listed, tools, commands, bounds or _UNBOUNDED)
+                members["response_format"] = _response_format("line", schema)
         case _:
             assert_never(protocol)
     if temperature is None:
@@ -119,6 +133,25 @@ def nearest(goal: str, pairs: Sequence[tuple[str, str]], count: int = NEAREST) -
         return shared / math.sqrt(math.fsum(weight[word] for word in said) or 1.0)
 
     return sorted(pairs, key=closeness)[-count:] if count else []
+
+
+def _listed_lines(tools: Sequence[Tool], commands: int, bounds: Bounds | None) -> list[str] | None:
+    if bounds is None:
+        return None
+    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in tools]
+
+    def fits(decision: Decision) -> bool:
+        try:
+            check(decision, bounds, offers)
+        except DecisionRejected:
+            return False
+        return True
+
+    return lines(tools, commands, bounds, fits)
+
+
+def _response_format(name: str, schema: Args) -> Args:
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
 
 
 def _words(text: str) -> frozenset[str]:

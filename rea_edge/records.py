@@ -27,6 +27,7 @@ from rea_edge.basics import State as State
 from rea_edge.basics import Tool as Tool
 from rea_edge.basics import ToolKind as ToolKind
 from rea_edge.basics import Usage as Usage
+from rea_edge.bounds import Bounds
 from rea_edge.errors import Code, DecisionErrorKind
 
 # --- decisions: one assistant message, read
@@ -126,6 +127,7 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     aliases: dict[str, str] = field(default_factory=dict)  # tools that the model knows by another name
     done_when: tuple[Criterion, ...] = ()
     repeats: int = 2  # times in a row that a call may give the same result
+    bounds: Bounds | None = None  # protocol command: what the goal speaks for
     next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
     seconds: float = 0.0  # that choosing took
 

@@ -6,6 +6,7 @@ from typing import assert_never
 import msgspec
 
 from rea_edge import decision
+from rea_edge.bounds import Bounds
 from rea_edge.records import (
     AS_SENT_BACK,
     Answered,
@@ -50,14 +51,15 @@ def read_again(events: Iterable[Event]) -> Iterator[Reading]:
     offers: tuple[Offer, ...] = ()
     protocol: Protocol = "json"
     table: dict[str, str] = {}
+    bounds: Bounds | None = None
     for event in events:
         if isinstance(event, Begun):
-            offers, protocol, table = event.offers, event.protocol, event.aliases
+            offers, protocol, table, bounds = event.offers, event.protocol, event.aliases, event.bounds
         elif isinstance(event, Switched):
             protocol = event.protocol
         elif isinstance(event, Answered):
             message = msgspec.json.decode(event.received, type=dict[str, object])
-            now = decision.read_or_fault(message, event.finish_reason, offers, protocol, table)
+            now = decision.read_or_fault(message, event.finish_reason, offers, protocol, table, bounds)
             yield Reading(
                 step=event.step,
                 protocol=protocol,

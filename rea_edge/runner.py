@@ -191,7 +191,7 @@ class Runner:
                 raise Stopped from exc
             held.note(_unanswered(asked, exc, time.monotonic() - started))
             return
-        held.note(_answered(begun, asked, answer, time.monotonic() - started))
+        held.note(answered(begun, asked, answer, time.monotonic() - started))
 
     def _act(self, held: Held, act: Act, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         refusal = self._effects.refusal(held.run.job, act.call, act.effect)
@@ -254,10 +254,12 @@ def _unanswered(asked: Asked, exc: EndpointFailed, seconds: float) -> Unanswered
     )
 
 
-def _answered(begun: Begun, asked: Asked, answer: Answer, seconds: float) -> Answered:
+def answered(begun: Begun, asked: Asked, answer: Answer, seconds: float) -> Answered:
     """Read the answer: a decision or the precise fault of it, with its true cost where the server counts."""
     message: dict[str, object] = msgspec.json.decode(answer.message, type=dict[str, object])
-    read = decision.read_or_fault(message, answer.finish_reason, begun.offers, begun.protocol, begun.aliases)
+    read = decision.read_or_fault(
+        message, answer.finish_reason, begun.offers, begun.protocol, begun.aliases, begun.bounds
+    )
     counted = answer.prompt_tokens is not None and answer.completion_tokens is not None
     turn = context.assistant_turn(answer.message, read, asked.step, begun.aliases)
     same = msgspec.json.decode(turn) == {key: value for key, value in message.items() if value is not None}

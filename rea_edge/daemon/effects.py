@@ -1,7 +1,7 @@
 """What a runner needs done on this node: begin, ask, pass the gate, act. Joins settings, endpoint, prompts, tools."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from rea_edge.store import Store
 from rea_edge.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from rea_edge.bounds import Bounds
     from rea_edge.probe import Depth, Profile
 
 COMMAND_TOKENS = 96  # of an answer in protocol command: a guard with two calls has about forty
@@ -73,13 +74,14 @@ class NodeEffects:
         protocol: Protocol = _chosen(chosen.profile) if wanted == "auto" else wanted
         offers = gate.offered(policy_of(job, kind), list(self.toolbox.tools.values()))
         tools = [self.toolbox.tools[offer.name] for offer in offers]
+        kept, bounds = _narrowed(protocol, job.goal, tools, kind.commands)
         table = aliases([offer.name for offer in offers], one.names)
         asked = _asked_in(protocol, kind, chosen, job, renamed_tools(tools, table))
         return Begun(
             endpoint=one.name,
             model=one.model,
             protocol=protocol,
-            offers=offers,
+            offers=gate.offered(policy_of(job, kind), kept),
             opening=asked.opening,
             ask=asked.ask,
             context_tokens=chosen.context_tokens(CONTEXT_TOKENS),
@@ -91,6 +93,7 @@ class NodeEffects:
             done_when=tuple(_criterion(wanted) for wanted in kind.done_when),
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
             seconds=round(chosen.seconds, 3),
+            bounds=bounds,
         )
 
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
@@ -107,7 +110,7 @@ class NodeEffects:
         return Moved(
             endpoint=chosen.settings.name,
             model=chosen.settings.model,
-            ask=_constraint(begun.protocol, chosen, self._tools_of(begun), begun.commands),
+            ask=_constraint(begun.protocol, chosen, self._tools_of(begun), begun.commands, run.job.goal),
             context_tokens=chosen.context_tokens(CONTEXT_TOKENS),
             why=self.endpoints.fault_of(begun.endpoint),
             seconds=round(chosen.seconds, 3),
@@ -225,16 +228,33 @@ def _asked_in(protocol: Protocol, kind: TaskType, there: Chosen | None, job: Job
         opening=opening.opening(
             protocol, _prompt(kind, protocol), tools, job.goal, job.context, commands=kind.commands
         ),
-        ask=_constraint(protocol, there, tools, kind.commands),
+        ask=_constraint(protocol, there, tools, kind.commands, job.goal),
         answer_tokens=min(job.limits.answer_tokens, COMMAND_TOKENS if protocol == "command" else 1 << 30),
     )
 
 
-def _constraint(protocol: Protocol, there: Chosen | None, tools: list[Tool], commands: int) -> str:
+def _narrowed(
+    protocol: Protocol, goal: str, tools: Sequence[Tool], commands: int
+) -> "tuple[Sequence[Tool], Bounds | None]":
+    """What may be answered: in protocol command only what the goal speaks for. The prompt stays that of all tools."""
+    if protocol != "command":
+        return tools, None
+    from rea_edge import evidence
+
+    return evidence.narrowed(goal, tools, commands)
+
+
+def _constraint(protocol: Protocol, there: Chosen | None, tools: list[Tool], commands: int, goal: str) -> str:
     """What goes with each question; of an endpoint of which nothing is known, only what any server takes."""
     from rea_edge import opening
 
-    profile = None if there is None else there.profile
-    constrains = profile is not None and (profile.llama_cpp or (protocol == "json" and profile.json_schema))
-    temperature = None if there is None else there.settings.temperature
-    return opening.constraint(protocol, tools, llama_cpp=constrains, commands=commands, temperature=temperature)
+    kept, bounds = _narrowed(protocol, goal, tools, commands)
+    return opening.constraint(
+        protocol,
+        kept,
+        llama_cpp=there is not None and there.profile.llama_cpp,
+        json_schema=there is not None and there.profile.json_schema,
+        commands=commands,
+        temperature=None if there is None else there.settings.temperature,
+        bounds=bounds,
+    )

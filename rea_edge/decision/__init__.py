@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from rea_edge import aliases
+from rea_edge.bounds import Bounds
 from rea_edge.errors import DecisionRejected
 from rea_edge.records import Decision, Malformed, Offer, Protocol
 
@@ -34,9 +35,18 @@ def read_or_fault(
     offers: Sequence[Offer],
     protocol: Protocol,
     table: Mapping[str, str],
+    bounds: Bounds | None = None,
 ) -> Decision | Malformed:
-    """The same as `read`, with what it raises as a value that can be kept, and tools by the other names of `table`."""
+    """The same as `read`, with what it raises as a value that can be kept, and tools by the other names of `table`.
+
+    A command line has to keep to `bounds`.
+    """
     try:
-        return aliases.ours(read(message, finish_reason, aliases.renamed_offers(offers, table), protocol), table)
+        found = aliases.ours(read(message, finish_reason, aliases.renamed_offers(offers, table), protocol), table)
+        if bounds is not None and protocol == "command" and not isinstance(found, Malformed):
+            from rea_edge.decision import bounded
+
+            bounded.check(found, bounds, offers)
+        return found
     except DecisionRejected as rejected:
         return Malformed(error=rejected.kind, message=rejected.message)

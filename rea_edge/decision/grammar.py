@@ -6,6 +6,7 @@ give the same text. Whatever the grammar allows is a line that `command.read_lin
 
 from collections.abc import Iterator, Sequence
 
+from rea_edge.bounds import Bounds
 from rea_edge.condition import is_path
 from rea_edge.decision.command import RESERVED, bare_key
 from rea_edge.records import Args, Offer, Tool
@@ -28,23 +29,42 @@ key ::= [A-Za-z0-9_-]{1,12}
 """
 
 
-def grammar(tools: Sequence[Tool | Offer], commands: int) -> str:
+def grammar(tools: Sequence[Tool | Offer], commands: int, bounds: Bounds | None = None) -> str:
     """Give the grammar of one answer: a call, a guard where one tool reads and one acts, `cannot`, perhaps `done`.
 
     `commands` is how many lines a run may run; `done` is offered only where it is over 1. A tool whose name is a word
-    of the language is left out.
+    of the language is left out. Within `bounds` acts and guards are there as far as the goal speaks for them.
     """
     named = [(f"t{at}", tool) for at, tool in enumerate(tools) if tool.name not in RESERVED]
     reads = [(rule, tool) for rule, tool in named if tool.effect == "read"]
     acts = [rule for rule, tool in named if tool.effect != "read"]
-    lines = [rule for rule, _ in named]
+    plain, guarded = bounds is None or bounds.plain, bounds is None or bool(bounds.tests)
+    alone = bounds is None or bounds.reads
+    lines = [rule for rule, tool in named if (alone if tool.effect == "read" else plain)]
     rules = [f"{rule} ::= {_call(tool)}" for rule, tool in named]
-    if reads and acts:
+    if reads and acts and guarded:
         lines.append('"if " test " then " act')
-        rules.append("test ::= " + " | ".join(f'{rule} " -> " {_test(tool)}' for rule, tool in reads))
+        compared = [(rule, _test(tool) if bounds is None else _bounded_test(tool, bounds)) for rule, tool in reads]
+        rules.append("test ::= " + " | ".join(f'{rule} " -> " ({test})' for rule, test in compared if test))
         rules.append("act ::= " + " | ".join(acts))
     lines += ['"cannot"', '"done"'] if commands > 1 else ['"cannot"']
     return "root ::= " + " | ".join(lines) + "\n" + "\n".join(rules) + _COMMON
+
+
+def grammar_of(lines: Sequence[str]) -> str:
+    """Give the grammar of an answer that is one of these lines."""
+    return "root ::= " + " | ".join(_literal(line) for line in lines)
+
+
+def tests(tool: Tool | Offer, bounds: Bounds) -> list[tuple[str, str, int | float | str]]:
+    """The comparisons (path, operator, operand) that the bounds leave of a tool's result."""
+    typed = dict(paths(tool.returns))
+    return [
+        (path, op, value)
+        for path in bounds.paths.get(tool.name, ())
+        for op, value in bounds.tests
+        if path not in typed or _is_text(typed[path]) == isinstance(value, str)
+    ]
 
 
 def call_forms(tool: Tool | Offer) -> str:
@@ -59,14 +79,14 @@ def paths(returns: Args | None) -> list[tuple[str, Args]]:
 
 def _call(tool: Tool | Offer) -> str:
     parts = [_literal(tool.name)]
-    for key, shape, optional, bare in _arguments(tool.parameters):
+    for key, shape, optional, bare in arguments(tool.parameters):
         prefix = " " if bare else f" {written(key)}="
         argument = f"{_literal(prefix)} {_value(shape)}"
         parts.append(f"({argument})?" if optional else argument)
     return " ".join(parts)
 
 
-def _arguments(parameters: Args) -> Iterator[tuple[str, Args, bool, bool]]:
+def arguments(parameters: Args) -> Iterator[tuple[str, Args, bool, bool]]:
     """Give key, schema, optional and bare of each parameter that a line can say; the bare one comes first."""
     shapes, required, bare = parameters.get("properties"), parameters.get("required"), bare_key(parameters)
     if not isinstance(shapes, dict):
@@ -95,9 +115,9 @@ def _some(shape: object) -> Args:
 
 
 def _value(shape: Args) -> str:
-    members = _members(shape)
-    if members is not None:
-        return "(" + " | ".join(_literal(written(member)) for member in members) + ")"
+    few = choices(shape)
+    if few is not None:
+        return "(" + " | ".join(_literal(written(member)) for member in few) + ")"
     match shape.get("type"):
         case "integer" | "number" as name:
             return name
@@ -108,7 +128,7 @@ def _value(shape: Args) -> str:
     return "any"
 
 
-def _members(shape: Args) -> list[object] | None:
+def choices(shape: object) -> list[object] | None:
     """List the values a schema allows where they are few, else None."""
     match shape:
         case {"enum": list(members)}:
@@ -116,8 +136,10 @@ def _members(shape: Args) -> list[object] | None:
         case {"const": member}:
             return [member]
         case {"anyOf": list(branches)}:
-            lists = [_members(branch) for branch in branches]
-            return [member for few in lists for member in few or ()] if all(few is not None for few in lists) else None
+            lists = [choices(branch) for branch in branches]
+            return (
+                [member for some in lists for member in some or ()] if all(some is not None for some in lists) else None
+            )
         case {"type": "boolean"}:
             return [True, False]
         case {"type": "null"}:
@@ -125,6 +147,14 @@ def _members(shape: Args) -> list[object] | None:
         case {"type": "integer", "minimum": int(low), "maximum": int(high)} if 0 <= high - low < LISTED_INTEGERS:
             return list(range(low, high + 1))
     return None
+
+
+def _bounded_test(tool: Tool | Offer, bounds: Bounds) -> str:
+    return " | ".join(_literal(f"{path} {op} {written(value)}") for path, op, value in tests(tool, bounds))
+
+
+def _is_text(shape: Args) -> bool:
+    return shape.get("type") == "string" or "enum" in shape
 
 
 def _test(tool: Tool | Offer) -> str:
@@ -135,7 +165,7 @@ def _test(tool: Tool | Offer) -> str:
 
 
 def _comparison(shape: Args) -> str:
-    return f"equal {_value(shape)}" if shape.get("type") == "string" or "enum" in shape else "order number"
+    return f"equal {_value(shape)}" if _is_text(shape) else "order number"
 
 
 def _leaves(shape: Args, prefix: str, depth: int) -> Iterator[tuple[str, Args]]:
@@ -149,14 +179,14 @@ def _leaves(shape: Args, prefix: str, depth: int) -> Iterator[tuple[str, Args]]:
 
 
 def _forms(parameters: Args) -> Iterator[tuple[str, bool]]:
-    for key, shape, optional, bare in _arguments(parameters):
-        members = _members(shape)
-        if members is None:
+    for key, shape, optional, bare in arguments(parameters):
+        few = choices(shape)
+        if few is None:
             said = f"<{shape.get('type', 'value')}>"
-        elif len(members) > LISTED_FORMS and all(isinstance(member, int) for member in members):
-            said = f"{members[0]}..{members[-1]}"
+        elif len(few) > LISTED_FORMS and all(isinstance(member, int) for member in few):
+            said = f"{few[0]}..{few[-1]}"
         else:
-            said = "|".join(written(member) for member in members)
+            said = "|".join(written(member) for member in few)
         yield (said if bare else f"{written(key)}={said}"), optional
 
 

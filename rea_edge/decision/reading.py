@@ -102,12 +102,21 @@ def _command(scan: Scan, offers: Sequence[Offer], turn: Turn) -> Decision:
     if turn.cut:
         raise DecisionRejected("truncated", f"The line was cut off. {FORMS['command']}")
     try:
-        return command.read_line(text, offers)
+        return command.read_line(_line_of(text), offers)
     except DecisionRejected:
         decision = settled(scan, turn)
         if decision is None:
             raise
         return decision
+
+
+def _line_of(text: str) -> str:
+    """The line in `{"command": "..."}`, the form in which a server without grammars is asked for it; else the text."""
+    read = read_value(text) if text.startswith("{") and text.endswith("}") else None
+    match read:
+        case Value(value={"command": str(line), **rest}, end=end) if not rest and end == len(text):
+            return line
+    return text
 
 
 def _answer(scan: Scan, envelope: Envelope, finish_reason: str | None, turn: Turn) -> Decision:

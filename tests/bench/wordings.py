@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
+from rea_edge import evidence  # noqa: E402
 from rea_edge.decision.command import read_line  # noqa: E402
 from rea_edge.demo import TASKS  # noqa: E402
 from rea_edge.errors import DecisionRejected  # noqa: E402
@@ -96,7 +97,6 @@ class Asker:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = sorted(tools, key=lambda tool: tool.name)
         self._prompt = (ROOT / "rea_edge" / "prompts" / "command.txt").read_text(encoding="utf-8").strip()
-        self._ask = constraint("command", self._tools, llama_cpp=True, commands=1)
         self.offers = [
             Offer(name=tool.name, effect=tool.effect, parameters=tool.parameters, returns=tool.returns)
             for tool in self._tools
@@ -104,8 +104,10 @@ class Asker:
 
     def line(self, url: str, goal: str) -> str:
         turns = opening("command", self._prompt, self._tools, goal, {})
+        kept, bounds = evidence.narrowed(goal, self._tools, 1)
+        ask = constraint("command", kept, llama_cpp=True, commands=1, bounds=bounds)
         messages = ",".join(bytes(turn).decode() for turn in turns)
-        body = f'{{"model":"any","messages":[{messages}],"max_tokens":96,{self._ask}}}'
+        body = f'{{"model":"any","messages":[{messages}],"max_tokens":96,{ask}}}'
         connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
         try:
             connection.request("POST", "/v1/chat/completions", body.encode(), {"Content-Type": "application/json"})

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rea_edge import decision
 from rea_edge.decision.command import call_line, read_line
 from rea_edge.errors import DecisionRejected
 from rea_edge.records import Call, Calls, Decision, Finish, GiveUp, Guard
@@ -193,3 +194,20 @@ def test_the_answer_of_a_guard_cites_the_reading(
 def test_a_guard_with_nothing_to_compare_says_that_nothing_ran(value: object) -> None:
     said = answer_from_guard(guard(">", 60), value, None)
     assert said.endswith("set_fan was not run") and "not over" not in said
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ('{"command": "read_sensor boiler"}', one("read_sensor", name="boiler")),
+        ('\n{"command":"set_fan on=true"}\n', one("set_fan", on=True)),
+        ('{"command": "cannot"}', GiveUp(reason="the model found no command that fits the goal")),
+    ],
+)
+def test_a_line_in_the_object_that_a_json_schema_asks_for_is_read(content: str, found: Decision) -> None:
+    assert decision.read({"content": content}, "stop", OFFERS, "command") == found
+
+
+def test_a_line_in_an_object_with_more_in_it_is_no_line() -> None:
+    with pytest.raises(DecisionRejected):
+        decision.read({"content": '{"command": "set_fan on=true", "not": true}'}, "stop", OFFERS, "command")

@@ -1,0 +1,66 @@
+"""What the examples of tools teach: which words go with which answer."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from rea_edge.decision.command import read_line
+from rea_edge.errors import DecisionRejected
+from rea_edge.evidence.words import numbers, words
+from rea_edge.records import Args, Call, Calls, Guard, Offer, Tool
+
+
+class Lesson(Struct, frozen=True):
+    """One example as it is learned from. `decision` is None for `cannot`."""
+
+    say: str
+    words: frozenset[str]
+    numbers: tuple[float, ...]
+    decision: Calls | Guard | None
+
+    @property
+    def act(self) -> Call | None:
+        match self.decision:
+            case Calls(calls=(first, *_)):
+                return first
+            case Guard(then=then):
+                return then
+        return None
+
+
+def lessons(tools: Sequence[Tool]) -> list[tuple[Tool, Lesson]]:
+    """Every example that can be read, with the tool it belongs to."""
+    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in tools]
+    found = []
+    for tool in tools:
+        for example in tool.examples:
+            try:
+                decision = _decision(tool, example.answer, offers)
+            except DecisionRejected:
+                continue
+            found.append((tool, Lesson(example.say, words(example.say), numbers(example.say), decision)))
+    return found
+
+
+def _decision(tool: Tool, answer: Args | str, offers: Sequence[Offer]) -> Calls | Guard | None:
+    if not isinstance(answer, str):
+        return Calls(calls=(Call(name=tool.name, args=answer),))
+    read = read_line(answer, offers)
+    return read if isinstance(read, Calls | Guard) else None
+
+
+def spoken_for(heard: frozenset[str], pairs: Sequence[tuple[frozenset[str], object]]) -> list[object]:
+    """Keys for which a heard word speaks: one that stands in examples with this key and in none with another."""
+    keys: dict[str, list[object]] = {}
+    for said, key in pairs:
+        for word in said & heard:
+            known = keys.setdefault(word, [])
+            if key not in known:
+                known.append(key)
+    return [only for known in keys.values() if len(known) == 1 for only in known]
+
+
+def shares(taught: Sequence[Lesson]) -> dict[str, float]:
+    counted = Counter(word for lesson in taught for word in lesson.words)
+    return {word: count / len(taught) for word, count in counted.items()}

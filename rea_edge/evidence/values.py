@@ -1,0 +1,43 @@
+"""Which values a parameter takes: listed where they are few, numbers by their bounds."""
+
+from collections.abc import Iterator, Sequence
+
+from rea_edge.decision.grammar import choices
+from rea_edge.records import Args, Tool
+
+
+def few_of(tool: Tool) -> Iterator[tuple[str, list[object]]]:
+    shapes = tool.parameters.get("properties")
+    for key, shape in shapes.items() if isinstance(shapes, dict) else ():
+        few = choices(shape)
+        if few is not None:
+            yield key, few
+
+
+def is_number(shape: object) -> bool:
+    match shape:
+        case {"type": "integer" | "number"}:
+            return True
+        case {"anyOf": list(branches)}:
+            return any(is_number(branch) for branch in branches)
+    return False
+
+
+def allows(shape: object, value: float) -> bool:
+    match shape:
+        case {"anyOf": list(branches)}:
+            return any(is_number(branch) and allows(branch, value) for branch in branches)
+        case {"type": "integer"} if not float(value).is_integer():
+            return False
+        case dict():
+            low, high = shape.get("minimum"), shape.get("maximum")
+            over = isinstance(low, int | float) and value < low
+            return not (over or (isinstance(high, int | float) and value > high))
+    return True
+
+
+def only(values: Sequence[object]) -> Args:
+    # Texts as `enum`, so that they may stand bare as in the examples; numbers not, as these are written key=value.
+    if all(isinstance(value, str) for value in values):
+        return {"enum": list(values)}
+    return {"anyOf": [{"const": value} for value in values]}

@@ -1,0 +1,171 @@
+"""What goals speak for, over the shipped boiler tools: whatever a model answers, it answers one of these lines."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rea_edge import evidence
+from rea_edge.bounds import Bounds
+from rea_edge.decision.bounded import check
+from rea_edge.decision.command import read_line
+from rea_edge.errors import DecisionRejected
+from rea_edge.evidence.words import numbers, words
+from rea_edge.opening import constraint
+from rea_edge.records import Example, Offer, Tool
+from rea_edge.toolhost.load import declarations
+from tests.command.gbnf import Grammar
+
+BOILER = Path(__file__).resolve().parent.parent.parent / "tools" / "boiler.py"
+
+
+@cache
+def boiler() -> tuple[Tool, ...]:
+    return tuple(sorted(declarations(str(BOILER), 10.0), key=lambda tool: tool.name))
+
+
+def lines(goal: str, tools: tuple[Tool, ...] | None = None, commands: int = 1) -> set[str]:
+    """All that the grammar of a question lets a model say."""
+    kept, bounds = evidence.narrowed(goal, tools or boiler(), commands)
+    body = constraint("command", kept, llama_cpp=True, commands=commands, bounds=bounds)
+    written = Grammar(json.loads("{" + body + "}")["grammar"])
+    return {written.sentence(seed) for seed in range(200)} - {"cannot", "done"}
+
+
+def acts(goal: str, commands: int = 1) -> set[str]:
+    return {line for line in lines(goal, commands=commands) if not line.startswith("read_")}
+
+
+@pytest.mark.parametrize(
+    ("goal", "offered"),
+    [
+        pytest.param("Switch the pump off now!", {"set_pump off"}, id="a value by its own word"),
+        pytest.param("Stop the pump.", {"set_pump off"}, id="a value by a word that another tool's examples teach"),
+        pytest.param("Put the valve at 45 percent.", {"set_valve percent=45"}, id="a number of the goal"),
+        pytest.param("Open the valve halfway.", {"set_valve percent=50"}, id="a number that a word stands for"),
+        pytest.param(
+            "If the room is above 26, start the fan.",
+            {"if read_sensor room -> value > 26 then set_fan on"},
+            id="a condition",
+        ),
+        pytest.param(
+            "Open the valve to 75 percent if the room is under 19.",
+            {"if read_sensor room -> value < 19 then set_valve percent=75"},
+            id="each number in its place",
+        ),
+        pytest.param(
+            "Start the fan when the boiler pressure is over 3.",
+            {"if read_sensor pressure -> value > 3 then set_fan on"},
+            id="the thing named last before the comparison is compared",
+        ),
+    ],
+)
+def test_an_act_that_the_goal_speaks_for_is_offered_and_no_other(goal: str, offered: set[str]) -> None:
+    assert acts(goal) == offered
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        pytest.param("Turn on the television.", id="a device that no tool has"),
+        pytest.param("Turn it on.", id="no device"),
+        pytest.param("Close the window.", id="a word for a value, and no device"),
+        pytest.param("Do something with the valve.", id="no value"),
+        pytest.param("Open the valve to 300 percent.", id="a value out of range"),
+        pytest.param("Turn the pump on in 5 minutes.", id="a number that no call takes"),
+        pytest.param("Turn the pump on tomorrow.", id="not now"),
+        pytest.param("Don't turn the pump on.", id="a negation"),
+        pytest.param("Turn the pump on unless the boiler is over 60.", id="an exception"),
+        pytest.param("Turn the pump on and the fan off.", id="two acts, one line"),
+        pytest.param("Turn the pump on if it is raining.", id="a condition without a comparison"),
+        pytest.param("Start the pump when the boiler passes 80.", id="a comparison that no example shows"),
+        pytest.param("Stop the fan if the boiler is hotter than 50.", id="a verb that by chance goes with one comparison"),
+        pytest.param("Turn the fan on if the boiler is over 60 and the room under 20.", id="two conditions, one line"),
+        pytest.param("Turn the fan on if the boiler is not over 60.", id="a negated comparison"),
+        pytest.param("Turn the fan on if it is over 60.", id="nothing that is compared"),
+        pytest.param("Turn the fan on if the boiler is over 60 and it is dark.", id="half a condition"),
+        pytest.param("Is the pump on?", id="a question about a device"),
+    ],
+)  # fmt: skip
+def test_no_act_is_offered_for_what_the_goal_does_not_say_for_certain(goal: str) -> None:
+    assert acts(goal) == set()
+
+
+def test_a_reading_needs_a_word_of_its_tool() -> None:
+    assert lines("How cold is the room?") == {"read_sensor room"}
+    assert lines("What will the weather be?") == set()
+
+
+def test_a_reading_is_no_answer_to_an_order() -> None:
+    assert lines("Stop the fan if the boiler is cooler than 50.") == set()
+    assert lines("Is the boiler over 80?") == {"read_sensor boiler"}
+
+
+def test_several_lines_may_act_on_several_devices() -> None:
+    goal = "Turn the pump on, set the valve to 20."
+    assert acts(goal, commands=3) == {"set_pump on", "set_valve percent=20"}
+
+
+def test_a_tool_without_examples_is_named_by_its_name() -> None:
+    bell = Tool(name="ring_bell", description="Ring.", parameters={}, effect="once")
+    assert lines("Ring the bell.", (bell,)) == {"ring_bell"}
+    assert lines("Ring the phone.", (bell,)) == {
+        "ring_bell"
+    }  # one word of a name is enough where nothing else is known
+    assert lines("Call the phone.", (bell,)) == set()
+
+
+def test_a_script_without_blanks_is_heard_by_pairs_of_characters() -> None:
+    shape = {"type": "object", "required": ["state"], "properties": {"state": {"enum": ["on", "off"]}}}
+    examples = (
+        Example(say="打开水泵", answer={"state": "on"}),
+        Example(say="关闭水泵", answer={"state": "off"}),
+        Example(say="把水泵关闭", answer={"state": "off"}),
+    )
+    pump = Tool(name="set_pump", description="水泵", parameters=shape, effect="idempotent", examples=examples)
+    assert lines("请打开水泵", (pump,)) == {"set_pump on"}
+    assert lines("请打开风扇", (pump,)) == set()
+    assert lines("不要打开水泵", (pump,)) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("set_fan on", id="an act without the condition"),
+        pytest.param("if read_sensor boiler -> value < 60 then set_fan on", id="the other comparison"),
+        pytest.param("if read_sensor boiler -> value > 70 then set_fan on", id="another number"),
+        pytest.param("if read_sensor boiler -> unit == 60 then set_fan on", id="another place"),
+    ],
+)
+def test_a_line_outside_the_bounds_is_refused_also_without_a_grammar(line: str) -> None:
+    kept, bounds = evidence.narrowed("Turn the fan on if the boiler is over 60.", boiler(), 1)
+    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in kept]
+    with pytest.raises(DecisionRejected):
+        check(read_line(line, offers), bounds, offers)
+
+
+def test_values_outside_the_bounds_are_refused_by_the_offers_themselves() -> None:
+    kept, _ = evidence.narrowed("Set the valve to 45.", boiler(), 1)
+    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in kept]
+    with pytest.raises(DecisionRejected):
+        read_line("set_valve percent=46", offers)
+    with pytest.raises(DecisionRejected):
+        read_line("set_pump on", offers)
+
+
+def test_a_number_of_the_goal_is_used_once() -> None:
+    bounds = Bounds(plain=True, tests=((">", 2),), paths={"look": ("value",)}, numbers=(2.0,))
+    offers = [
+        Offer(name="look", effect="read", parameters={}),
+        Offer(name="open", effect="once", parameters={"properties": {"n": {"type": "integer"}}}),
+    ]
+    check(read_line("open n=2", offers), bounds, offers)
+    for line in ("open n=3", "if look -> value > 2 then open n=2"):
+        with pytest.raises(DecisionRejected):
+            check(read_line(line, offers), bounds, offers)
+
+
+def test_words_and_numbers_are_found_in_any_text() -> None:
+    assert words("Don't, 20C!") == {"do", "not", "c"}
+    assert numbers("From -3 to 4.5, and 20C; v2") == (-3.0, 4.5, 20.0)
