@@ -31,8 +31,7 @@ class Toolbox:
     @property
     def tools_hash(self) -> str:
         """Changes when any declaration does; the place of the file does not count."""
-        told = [structs.replace(tool, source="") for _, tool in sorted(self.tools.items())]
-        return "sha256:" + sha256(json.encode(told, order="deterministic")).hexdigest()
+        return hash_of(list(self.tools.values()))
 
     def run(
         self,
@@ -74,6 +73,12 @@ class Toolbox:
             if cancel.wait(pause):
                 break
         return result
+
+
+def hash_of(tools: Sequence[Tool]) -> str:
+    """The hash of a set of declarations, in whatever order."""
+    told = [structs.replace(tool, source="") for tool in sorted(tools, key=lambda tool: tool.name)]
+    return "sha256:" + sha256(json.encode(told, order="deterministic")).hexdigest()
 
 
 class Queue:

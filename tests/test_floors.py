@@ -34,6 +34,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "clock",
         "memory",
         "systemd",
+        "marks",
         "config",
         "store",
         "endpoint",
@@ -43,7 +44,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "model_server",
     ),
     ("intake", "journal", "report", "mailbox", "toolbox", "endpoints", "runner", "dial"),
-    ("daemon", "client", "screen", "decide"),
+    ("exam", "daemon", "client", "screen", "decide"),
     ("demo", "cli"),
     ("__main__",),
 )

@@ -4,7 +4,7 @@ import argparse
 import os
 import queue
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -19,12 +19,15 @@ from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoint import Endpoint
 from rea_edge.errors import ConfigInvalid, EndpointFailed, RequestRefused
 from rea_edge.journal import decode_event
+from rea_edge.marks import marks_of
 from rea_edge.mqtt import Link
 from rea_edge.probe import Profile, probe
+from rea_edge.records import Tool
 from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps
 from rea_edge.store import RunRow
 from rea_edge.store.copy import StoreCopy
+from rea_edge.toolbox import hash_of
 from rea_edge.toolhost.client import ToolHost
 
 BROKER_S = 8.0
@@ -48,10 +51,16 @@ def check(args: argparse.Namespace, screen: Screen) -> int:
         _tell(screen, args, [Found("configuration", False, str(exc))])
         return 78
     found: list[Found] = [Found("configuration", True, ", ".join(str(part) for part in settings.files))]
-    for look in (_tools, _broker, _endpoints):
+    tools: list[Tool] = []
+    looks: list[tuple[str, Callable[[], Iterator[Found]]]] = [
+        ("tools", lambda: _tools(settings, tools)),
+        ("broker", lambda: _broker(settings)),
+        ("endpoints", lambda: _endpoints(settings, hash_of(tools))),
+    ]
+    for what, look in looks:
         if not args.json:
-            screen.say(screen.paint(f"looking at {look.__name__.strip('_')} ...", "dim"))
-        found += look(settings)
+            screen.say(screen.paint(f"looking at {what} ...", "dim"))
+        found += look()
     _tell(screen, args, found)
     if any(not one.ok for one in found if one.what.startswith("tool")):
         return 78
@@ -106,7 +115,8 @@ def _tell(screen: Screen, args: argparse.Namespace, found: list[Found]) -> None:
         screen.say(f"{mark} {one.what}: {one.words}")
 
 
-def _tools(settings: Settings) -> Iterator[Found]:
+def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
+    """What loads and what does not; the tools are put into a list, for those who look after us."""
     try:
         files = tool_files(settings)
     except ConfigInvalid as exc:
@@ -119,6 +129,7 @@ def _tools(settings: Settings) -> Iterator[Found]:
             loaded = host.start()
         finally:
             host.stop(0.0)
+    into += loaded.tools
     for fault in loaded.faults:
         yield Found("tool file", False, fault)
     for tool in loaded.tools:
@@ -180,7 +191,7 @@ def _yes(value: bool | None) -> str:
     return "unknown" if value is None else "yes" if value else "no"
 
 
-def _endpoints(settings: Settings) -> Iterator[Found]:
+def _endpoints(settings: Settings, tools: str) -> Iterator[Found]:
     if not settings.endpoints:
         yield Found("endpoint", True, "none: a tool node, direct calls only")
     for one in settings.endpoints:
@@ -192,6 +203,14 @@ def _endpoints(settings: Settings) -> Iterator[Found]:
         except EndpointFailed as exc:
             yield Found(place, False, f"{exc.kind}: {exc.message}")
         else:
-            yield Found(place, True, _profile_words(one, profile))
+            yield Found(place, True, f"{_profile_words(one, profile)}; {_examined(settings, one, tools)}")
         finally:
             endpoint.close()
+
+
+def _examined(settings: Settings, one: EndpointSettings, tools: str) -> str:
+    marks = marks_of(settings.node.state_dir, one.url, one.model, tools)
+    if marks is None:
+        return "no exam with these tools (rea-edge exam)"
+    taken = f"auto takes {marks.best.protocol}" if marks.best else "auto goes by the probe"
+    return f"exam of {marks.at}: {marks.words()}; {taken}"

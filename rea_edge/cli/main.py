@@ -57,6 +57,10 @@ def _run(args: argparse.Namespace, screen: Screen) -> int:
             from rea_edge import demo
 
             return demo.run(args, screen)
+        case "exam":
+            from rea_edge.cli import exam
+
+            return exam.run(args, screen)
         case "decide":
             from pathlib import Path
 

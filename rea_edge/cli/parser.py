@@ -38,6 +38,16 @@ def _add_local(commands: Commands) -> None:
     demo.add_argument(
         "--protocol", choices=["auto", "native", "json", "react", "command"], help="how to ask the model at --endpoint"
     )
+    exam = commands.add_parser(
+        "exam", help="ask the endpoints the tools' own examples in every protocol; keep the best"
+    )
+    _config(exam)
+    _json(exam)
+    exam.add_argument("--endpoint", metavar="NAME", help="only this one of the configuration")
+    exam.add_argument(
+        "--protocol", action="append", choices=["native", "json", "react", "command"], help="only this one; may repeat"
+    )
+    exam.add_argument("--questions", type=int, default=40, metavar="N", help="at most so many examples (40)")
 
 
 def _add_talking(commands: Commands) -> None:

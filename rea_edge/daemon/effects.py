@@ -37,6 +37,7 @@ from rea_edge.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from rea_edge.bounds import Bounds
+    from rea_edge.marks import Marks, Score
     from rea_edge.probe import Depth, Profile
 
 COMMAND_TOKENS = 96  # of an answer in protocol command: a guard with two calls has about forty
@@ -68,10 +69,11 @@ class NodeEffects:
         kind = self._settings.task_type(job.type)
         if kind is None:
             raise RequestRefused("policy_denied", _gone(job))
-        chosen = self.endpoints.choose(_for_any(kind), job.limits.task_s, cancel)
+        chosen = self.endpoints.choose(self._for_any(kind), job.limits.task_s, cancel)
         one = chosen.settings
         wanted = kind.protocol or one.protocol
-        protocol: Protocol = _chosen(chosen.profile) if wanted == "auto" else wanted
+        best = self._best(one) if wanted == "auto" else None
+        protocol: Protocol = wanted if wanted != "auto" else best.protocol if best else _chosen(chosen.profile)
         offers = gate.offered(policy_of(job, kind), list(self.toolbox.tools.values()))
         tools = [self.toolbox.tools[offer.name] for offer in offers]
         kept, bounds = _narrowed(protocol, job.goal, tools, kind.commands)
@@ -147,6 +149,24 @@ class NodeEffects:
         tools = [self.toolbox.tools[offer.name] for offer in begun.offers if offer.name in self.toolbox.tools]
         return renamed_tools(tools, begun.aliases)
 
+    def marks(self, one: EndpointSettings) -> "Marks | None":
+        """What the newest exam of an endpoint with these tools found, None where there was none."""
+        from rea_edge.marks import marks_of
+
+        return marks_of(self._settings.node.state_dir, one.url, one.model, self.toolbox.tools_hash)
+
+    def _best(self, one: EndpointSettings) -> "Score | None":
+        marks = self.marks(one)
+        return marks.best if marks is not None else None
+
+    def _for_any(self, kind: TaskType) -> Needs:
+        """A run that is about to begin takes the endpoint as it is; `auto` without an exam needs more than its pages."""
+
+        def needs(one: EndpointSettings, _: "Profile | None") -> "Depth":
+            return "brief" if (kind.protocol or one.protocol) == "auto" and self._best(one) is None else "pages"
+
+        return needs
+
     def _for_run(self, job: Job, begun: Begun) -> Needs:
         """What suits a run that has begun: protocol and names stay, for history and opening are written in them."""
         kind = self._settings.task_type(job.type) or TaskType()
@@ -203,7 +223,7 @@ def _least(kind: TaskType, offers: tuple[object, ...]) -> int:
 
 
 def _chosen(profile: "Profile") -> Protocol:
-    """What `auto` takes: native calls only where they really came back, else the JSON object."""
+    """What `auto` takes without an exam: native calls only where they really came back, else the JSON object."""
     return "native" if profile.native else "json"
 
 
@@ -212,11 +232,6 @@ def _prompt(kind: TaskType, protocol: Protocol) -> str:
         return prompt_file(kind.prompt, protocol).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as exc:
         raise RequestRefused("internal", f"the prompt of this task type cannot be read: {exc}") from exc
-
-
-def _for_any(kind: TaskType) -> Needs:
-    """A run that is about to begin takes the endpoint as it is; only `auto` has to know more than its pages say."""
-    return lambda one, _: "brief" if (kind.protocol or one.protocol) == "auto" else "pages"
 
 
 def _asked_in(protocol: Protocol, kind: TaskType, there: Chosen | None, job: Job, tools: list[Tool]) -> Switched:

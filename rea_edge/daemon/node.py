@@ -142,6 +142,7 @@ class Node:
             state=lambda: self.state,
             faults=self.faults,
             health=self._figures,
+            exams=self._effects.marks,
         )
 
     def _new_mailbox(self) -> Mailbox:
@@ -337,6 +338,11 @@ class Node:
             "running": [held[0].id for lane in self._lanes if (held := lane.current) is not None],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
             "endpoints": self._effects.endpoints.figures(),
+            "exams": {
+                one.name: marks.words()
+                for one in self._settings.endpoints
+                if (marks := self._effects.marks(one)) is not None
+            },
             "store": msgspec.to_builtins(usage),
             "link": {
                 "protocol": link.protocol,

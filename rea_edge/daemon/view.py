@@ -1,12 +1,12 @@
 """What a node shows of itself: status, card, health, and the answers to queries. Reads; never changes anything."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from rea_edge import __version__, loop
-from rea_edge.config import Settings, config_hash, public
+from rea_edge.config import Endpoint, Settings, config_hash, public
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import decode_event, decode_job, run_from
 from rea_edge.records import Run, Tool
@@ -14,12 +14,16 @@ from rea_edge.report import LINE_MAX, STATE_FILE, Report, cut, line, rfc3339, st
 from rea_edge.store import Reading, RunKind, RunRow, Store
 from rea_edge.wire import PUBLISH_MAX, NodeStatus, QueryRequest, TaskEvent
 
+if TYPE_CHECKING:
+    from rea_edge.marks import Marks
+
 GOAL_MAX = 1024  # bytes, as JSON, of a goal above its journal
 StateWord = Literal["online", "degraded", "offline"]
 
 
 class View:
-    """`state` is how the node is, `health` gives the changing figures, `faults` what an operator should know now."""
+    """`state` is how the node is, `health` gives the changing figures, `faults` what an operator should know now,
+    `exams` what the last exam of an endpoint found, if there was any."""
 
     def __init__(
         self,
@@ -34,6 +38,7 @@ class View:
         state: Callable[[], StateWord],
         faults: Callable[[], list[str]],
         health: Callable[[], dict[str, object]],
+        exams: Callable[[Endpoint], "Marks | None"],
     ) -> None:
         self._settings = settings
         self._store = store
@@ -45,6 +50,7 @@ class View:
         self._state = state
         self._faults = faults
         self._health = health
+        self._exams = exams
         self._config_hash = config_hash(settings)
 
     def status(self, state: StateWord) -> NodeStatus:
@@ -74,7 +80,8 @@ class View:
             "tools": tools,
             "tools_hash": self._tools_hash(),
             "endpoints": [
-                {"name": one.name, "model": one.model, "protocol": one.protocol} for one in self._settings.endpoints
+                {"name": one.name, "model": one.model, "protocol": one.protocol, "exam": self._exams(one)}
+                for one in self._settings.endpoints
             ],
             "task_types": sorted({"default", *self._settings.task_types}),
             "limits": self._settings.limits,

@@ -182,7 +182,9 @@ class Heard:
         if few is None and not is_number(shape):
             return None
         said = [int(number) if number.is_integer() else number for number in self._numbers]
-        meant = [value for value in self._meant(key, few) if isinstance(value, int | float)]
+        # A number that only a word stands for: with any word that was never taught it might be another number.
+        known = self._words <= frozenset(word for one in self._lessons for word in one.words) | COMMON
+        meant = [value for value in self._meant(key, few) if isinstance(value, int | float) and known]
         fits = [value for value in dict.fromkeys([*said, *meant]) if few is None or value in few]
         return [value for value in fits if allows(shape, value)]
 

@@ -72,6 +72,7 @@ def test_an_act_that_the_goal_speaks_for_is_offered_and_no_other(goal: str, offe
         pytest.param("Turn it on.", id="no device"),
         pytest.param("Close the window.", id="a word for a value, and no device"),
         pytest.param("Do something with the valve.", id="no value"),
+        pytest.param("Close the valve a little.", id="a word that may mean another number"),
         pytest.param("Open the valve to 300 percent.", id="a value out of range"),
         pytest.param("Turn the pump on in 5 minutes.", id="a number that no call takes"),
         pytest.param("Turn the pump on tomorrow.", id="not now"),
