@@ -46,6 +46,7 @@ def opening(
     `prompt` is the text of the decision rules. Worked examples of the tools follow it, within `example_tokens` (an
     estimate); native calls need none, as the tools stand in the request body. In `command` they are turns of their
     own, and the ones nearest to the goal stand a second time right before it: a tiny model copies what it saw last.
+    Where more than one line may run, each is shown with its result and `done`, and two acts one after the other.
     """
     pairs = chosen_examples(protocol, tools, example_tokens)
     match protocol:
@@ -55,8 +56,8 @@ def opening(
             turns = [("system", "\n".join([prompt, _declared(tools), *_listed(pairs)]))]
         case "command":
             turns = [("system", f"{prompt} {_commands(tools, commands)}")]
-            for say, answer in [*pairs, *nearest(goal, tuple(_pairs(protocol, tools)))]:
-                turns += [("user", say), ("assistant", answer)]
+            shown = [*pairs, *nearest(goal, tuple(_pairs(protocol, tools)))]
+            turns += _one_line_each(shown) if commands == 1 else _to_the_end(shown)
         case _:
             assert_never(protocol)
     turns.append(("user", f"{goal}\nContext: {_encoded(context)}" if context else goal))
@@ -133,6 +134,26 @@ def nearest(goal: str, pairs: Sequence[tuple[str, str]], count: int = NEAREST) -
         return shared / math.sqrt(math.fsum(weight[word] for word in said) or 1.0)
 
     return sorted(pairs, key=closeness)[-count:] if count else []
+
+
+def _one_line_each(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [turn for say, line in pairs for turn in (("user", say), ("assistant", line))]
+
+
+def _to_the_end(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Examples played on: what a line gave, then `done`. What two acts in one goal look like is shown first."""
+    plain = [(say, line) for say, line in pairs if line != "cannot" and not line.startswith("if ")]
+    others = [(say, line) for say, line in plain if line.split()[0] != plain[0][1].split()[0]]
+    both = [[plain[0], others[-1]]] if others else []
+    turns: list[tuple[str, str]] = []
+    for acts in [*both, *([pair] for pair in pairs)]:
+        said = " ".join(say for say, _ in acts)
+        for _, line in acts:
+            turns += [("user", said), ("assistant", line)]
+            said = f"Result: {line}: ok"
+        if acts[-1][1] != "cannot":
+            turns += [("user", said), ("assistant", "done")]
+    return turns
 
 
 def _listed_lines(tools: Sequence[Tool], commands: int, bounds: Bounds | None) -> list[str] | None:

@@ -52,7 +52,10 @@ class Heard:
             return None
         if self._asks:
             return None
-        held_back = HELD_BACK | {"and"} if self._conditional and self._one_line else HELD_BACK
+        # Where several lines may run, a goal may be a sequence.
+        held_back = HELD_BACK if self._one_line else HELD_BACK - {"then"}
+        if self._conditional and self._one_line:
+            held_back |= {"and"}
         if self._words & held_back - self._allowed_words(tool):
             return None
         return self._with_values(tool, strict=True)
