@@ -29,17 +29,28 @@ READY_S = 30.0
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """What must be in the boiler room's journal after a task; `tool` empty: nothing new may be there."""
+    """One act that must be in the boiler room's journal after a task."""
 
-    tool: str = ""
-    args: dict[str, object] = {}
+    tool: str
+    args: dict[str, object]
 
+
+Tasks = tuple[tuple[str, tuple[Effect, ...]], ...]
 
 # Chosen by measurement (tests/bench/wordings.py): each came out right on every one of 20 fresh servers.
-TASKS: tuple[tuple[str, Effect], ...] = (
-    ("What is the temperature of the boiler?", Effect()),
-    ("Turn the pump on.", Effect("set_pump", {"state": "on"})),
-    ("Turn the fan on if the boiler is over 60.", Effect("set_fan", {"state": "on"})),
+TASKS: Tasks = (
+    ("What is the temperature of the boiler?", ()),
+    ("Turn the pump on.", (Effect("set_pump", {"state": "on"}),)),
+    ("Turn the fan on if the boiler is over 60.", (Effect("set_fan", {"state": "on"}),)),
+)
+# For the larger model: several steps each.
+LONGER: Tasks = (
+    ("Read the boiler, the flow and the room.", ()),
+    (
+        "Turn the pump on, then set the valve to 30 percent.",
+        (Effect("set_pump", {"state": "on"}), Effect("set_valve", {"percent": 30})),
+    ),
+    ("Turn the fan on if the boiler is over 60.", (Effect("set_fan", {"state": "on"}),)),
 )
 _BIG = "This server is yours: what it can do depends on its model."
 _SMALL = (
@@ -47,22 +58,36 @@ _SMALL = (
     "into one command under a condition that code compares; it is often wrong beyond the wordings it has examples\n"
     "for, it cannot plan, and refuses badly. The daemon lets it do no more than that."
 )
+_QWEN = (
+    "The model has 1.5 billion parameters and runs on this processor, in 1.3 GB of memory: its first answer takes a\n"
+    "minute or so. It can do several commands after another; conditions are compared by code all the same."
+)
+
+
+class Cast(msgspec.Struct, frozen=True):
+    """What is played with which model: its url, how it is asked, and the words that introduce it."""
+
+    url: str
+    words: str
+    protocol: str
+    model: str = "any"
+    tasks: Tasks = TASKS
+    settings: tuple[str, ...] = ()  # more lines of the configuration, its endpoint's first
 
 
 def run(args: argparse.Namespace, screen: Screen) -> int:
     """Gives 0 only if all three tasks were achieved and the boiler room shows exactly their effects."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rea-edge-demo-")))
-        url = args.endpoint or stack.enter_context(_small_model(screen))
+        cast = stack.enter_context(_cast(args, screen))
         broker = stack.enter_context(EmulatedBroker())
         room = folder / "boiler.json"
-        _introduce(screen, own=args.endpoint is not None, url=url, broker=broker.url, room=room)
-        protocol = args.protocol or ("auto" if args.endpoint else "command")
-        config = _configuration(folder, broker.url, url, args.model, protocol)
+        _introduce(screen, cast, broker=broker.url, room=room)
+        config = _configuration(folder, broker.url, cast)
         stack.enter_context(_daemon(config, room, folder / "daemon.log", screen))
         client = stack.enter_context(Client(_settings(broker.url), silent_s=READY_S))
         client.status()
-        came_true = [_task(client, screen, room, goal, effect) for goal, effect in TASKS]
+        came_true = [_task(client, screen, room, goal, effects) for goal, effects in cast.tasks]
         good = all(came_true)
         screen.say()
         screen.say(
@@ -75,30 +100,55 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
         return 0 if good else 1
 
 
-def _introduce(screen: Screen, *, own: bool, url: str, broker: str, room: Path) -> None:
+def _introduce(screen: Screen, cast: Cast, *, broker: str, room: Path) -> None:
     screen.say(screen.paint("rea-edge demo", "bold"))
     screen.say(f"  emulated: the boiler room ({room}) and the MQTT broker ({broker}, inside this process)")
-    screen.say(f"  real:     the daemon, its tools in processes of their own, the journal, the model at {url}")
-    for line in (_BIG if own else _SMALL).splitlines():
+    screen.say(f"  real:     the daemon, its tools in processes of their own, the journal, the model at {cast.url}")
+    for line in cast.words.splitlines():
         screen.say(f"  {screen.paint(line, 'dim')}")
 
 
 @contextmanager
-def _small_model(screen: Screen) -> Iterator[str]:
+def _cast(args: argparse.Namespace, screen: Screen) -> Iterator[Cast]:
+    """Who plays: a server of one's own, the larger model, or the small one."""
+    if args.endpoint:
+        yield Cast(args.endpoint, _BIG, args.protocol or "auto", args.model)
+        return
     # Imported here: with --endpoint nothing of it is needed.
-    from rea_edge.model_server import ModelServer
+    from rea_edge.model_server import CONTEXT_TOKENS, ModelServer
 
+    if args.model == "qwen":
+        from rea_edge.big_model import QWEN
+
+        with ModelServer(screen.say, _qwen(args, screen), QWEN) as server:
+            settings = (f"context_tokens = {QWEN.context_tokens}", "[task.default]", "commands = 6")
+            yield Cast(server.url, _QWEN, "command", tasks=LONGER, settings=settings)
+        return
+    if args.model not in ("any", "smollm2"):
+        raise OperatorError(f"there is no model {args.model!r} to fetch: smollm2 or qwen, or give --endpoint URL")
     with ModelServer(screen.say) as server:
-        yield server.url
+        yield Cast(server.url, _SMALL, "command", settings=(f"context_tokens = {CONTEXT_TOKENS}",))
 
 
-def _task(client: Client, screen: Screen, room: Path, goal: str, effect: Effect) -> bool:
+def _qwen(args: argparse.Namespace, screen: Screen) -> Path:
+    """The folder of the larger model, which is fetched only where somebody says yes."""
+    from rea_edge.big_model import MEGABYTES, fetch_qwen, is_fetched
+
+    if not is_fetched() and not args.yes:
+        screen.say(f"The larger model is {MEGABYTES} MB to fetch, and needs twice that on the disk meanwhile.")
+        if not sys.stdin.isatty():
+            raise OperatorError("say --yes to fetch it")
+        if input("Fetch it? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise OperatorError("not fetched")
+    return fetch_qwen(screen.say)
+
+
+def _task(client: Client, screen: Screen, room: Path, goal: str, effects: tuple[Effect, ...]) -> bool:
     """Send one task, show it, and compare what the room's journal says with what it should."""
     before = len(_journal(room))
     state = _send(client, screen, goal)
     news = _journal(room)[before:]
-    wanted = [effect] if effect.tool else []
-    came_true = [Effect(entry.tool, entry.args) for entry in news] == wanted and state.outcome == "achieved"
+    came_true = [Effect(entry.tool, entry.args) for entry in news] == list(effects) and state.outcome == "achieved"
     seen = ", ".join(f"{entry.tool} {msgspec.json.encode(entry.args).decode()}" for entry in news) or "nothing"
     mark = screen.paint("as it should be", "green") if came_true else screen.paint("NOT as it should be", "red")
     screen.say(f"  the boiler room's file shows: {seen} ({mark})")
@@ -145,14 +195,13 @@ def _journal(room: Path) -> list[Entry]:
     return msgspec.json.decode(room.read_bytes(), type=Room).journal if room.exists() else []
 
 
-def _configuration(folder: Path, broker: str, endpoint: str, model: str, protocol: str) -> Path:
+def _configuration(folder: Path, broker: str, cast: Cast) -> Path:
     file = folder / "config.toml"
     lines = [
         "[node]", f'id = "{NODE}"', f'state_dir = "{folder / "state"}"', 'tools = ["boiler"]',
         "[broker]", f'url = "{broker}"',
-        "[[endpoint]]", 'name = "demo"', f"url = {_quoted(endpoint)}", f"model = {_quoted(model)}",
-        f'protocol = "{protocol}"',
-        *(["context_tokens = 2048"] if protocol == "command" else []),
+        "[[endpoint]]", 'name = "demo"', f"url = {_quoted(cast.url)}", f"model = {_quoted(cast.model)}",
+        f'protocol = "{cast.protocol}"', *cast.settings,
     ]  # fmt: skip
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file

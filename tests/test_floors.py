@@ -42,6 +42,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "mqtt",
         "toolhost",
         "model_server",
+        "big_model",
     ),
     ("intake", "journal", "report", "mailbox", "toolbox", "endpoints", "runner", "dial"),
     ("exam", "daemon", "client", "screen", "decide"),

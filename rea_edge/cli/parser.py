@@ -34,7 +34,13 @@ def _add_local(commands: Commands) -> None:
     demo = commands.add_parser("demo", help="a boiler room, a broker and a small model on this machine, and the daemon")
     demo.add_argument("--once", action="store_true", help="end after the three tasks; exit 0 only if all came true")
     demo.add_argument("--endpoint", metavar="URL", help="use this OpenAI-compatible server instead of the small model")
-    demo.add_argument("--model", metavar="NAME", default="any", help="the model to ask for at --endpoint")
+    demo.add_argument(
+        "--model",
+        metavar="NAME",
+        default="any",
+        help="smollm2 (135M), qwen (1.5B, 1.1 GB to fetch); or one at --endpoint",
+    )
+    demo.add_argument("--yes", action="store_true", help="fetch the larger model without asking")
     demo.add_argument(
         "--protocol", choices=["auto", "native", "json", "react", "command"], help="how to ask the model at --endpoint"
     )

@@ -3,6 +3,7 @@ from typing import get_args
 
 import pytest
 
+from rea_edge.bounds import Bounds
 from rea_edge.opening import EXAMPLE_TOKENS, chosen_examples, constraint, nearest, opening
 from rea_edge.records import Args, Protocol
 from tests.command.tools import TOOLS
@@ -130,3 +131,26 @@ def test_the_decision_schema_has_a_branch_per_tool_and_two_ends() -> None:
 
 def test_native_tools_without_any_tool_are_left_out() -> None:
     assert constraint("native", (), llama_cpp=False, commands=1) == '"temperature":0.2'
+
+
+def test_where_more_lines_may_run_each_example_is_played_to_its_end() -> None:
+    said = [(turn["role"], turn["content"]) for turn in turns("command", "Go.", commands=3)][1:-1]
+    roles = [role for role, _ in said]
+    assert roles == ["user", "assistant"] * (len(said) // 2)
+    answers = [content for role, content in said if role == "assistant"]
+    acts = [line for line in answers if line not in ("done", "cannot")]
+    assert answers.count("done") == len(acts) - 1  # the first example has two acts before its end
+    assert answers[0] != answers[1] != "done" and answers[2] == "done"
+    # After `cannot` nothing more is asked.
+    assert all(answers[at + 1] != "done" for at, line in enumerate(answers[:-1]) if line == "cannot")
+
+
+def test_lines_within_bounds_are_listed_for_servers_with_grammars_and_with_json_schema() -> None:
+    bounds = Bounds(plain=True, whole=False)
+    one = constraint("command", TOOLS[:2], llama_cpp=True, commands=1, bounds=bounds)
+    assert json.loads("{" + one + "}")["grammar"].startswith('root ::= "read_sensor boiler" | ')
+    schema = json.loads(
+        "{" + constraint("command", TOOLS[:2], llama_cpp=False, json_schema=True, commands=1, bounds=bounds) + "}"
+    )
+    listed = schema["response_format"]["json_schema"]["schema"]["properties"]["command"]["enum"]
+    assert listed[0] == "read_sensor boiler" and listed[-1] == "cannot"
