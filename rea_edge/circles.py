@@ -44,6 +44,8 @@ def refusal(run: Run, call: Call) -> str | None:
         return f"{_named(run, call)} is closed for this task: it failed {FAILURES} times in a row"
     if (times := _times(run, call)) >= _most(run):
         return f"not run: it gave the same result {times} times already; this is a conclusion, decide from it"
+    if _done_before(run, call):
+        return "not run: it is done already; give the next command, or done"
     return None
 
 
@@ -74,6 +76,16 @@ def _named(run: Run, call: Call) -> str:
 
 def _subject(run: Run, call: Call) -> str:
     return call.name if run.failing.get(call.name, 0) >= FAILURES else _key(call)
+
+
+def _done_before(run: Run, call: Call) -> bool:
+    """Whether a command line repeats an act: a model small enough for this protocol forgets what it has done."""
+    if run.begun is None or run.begun.protocol != "command":
+        return False
+    reads = {offer.name for offer in run.begun.offers if offer.effect == "read"}
+    return call.name not in reads and any(
+        (one.tool, one.args, one.result) == (call.name, call.args, "ok") for one in run.done
+    )
 
 
 def _times(run: Run, call: Call) -> int:

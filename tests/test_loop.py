@@ -309,6 +309,16 @@ def test_more_command_lines_are_asked_where_the_task_type_allows_them() -> None:
     assert end.outcome == "achieved" and "71.5" in end.answer and "set_fan" in end.answer
 
 
+def test_a_command_line_that_repeats_an_act_is_refused_and_the_model_is_told() -> None:
+    run = returned(answer(ready("command", commands=4), call(ALARM)), DONE)
+    again = answer(run, call(ALARM))
+    refused = next_effect(again)
+    assert isinstance(refused, Record) and isinstance(refused.event, Refused)
+    asking = next_effect(apply(again, refused.event))
+    assert isinstance(asking, Ask) and b"done already" in bytes(asking.asked.turns[0])
+    assert isinstance(next_effect(answer(run, call(FAN))), Act)
+
+
 def test_done_ends_a_command_run_with_the_answers_so_far() -> None:
     run = returned(answer(ready("command", commands=3), call(READ)), HOT)
     assert "71.5" in end_of(answer(run, Finish(answer=""))).answer
