@@ -55,8 +55,8 @@ LONGER: Tasks = (
 _BIG = "This server is yours: what it can do depends on its model."
 _SMALL = (
     "The model has 135 million parameters and runs on this processor. It can turn one sentence into one command, or\n"
-    "into one command under a condition that code compares; it is often wrong beyond the wordings it has examples\n"
-    "for, it cannot plan, and refuses badly. The daemon lets it do no more than that."
+    "into one command under a condition that code compares; it cannot plan. The daemon lets it choose only among what\n"
+    "the goal's own words speak for, by the tools' examples; anything else is refused."
 )
 _QWEN = (
     "The model has 1.5 billion parameters and runs on this processor, in 1.3 GB of memory: its first answer takes a\n"

@@ -1,0 +1,47 @@
+"""What the exam finds of the real small model, over the shipped boiler tools: `pytest -m slow -s tests/forty`."""
+
+from pathlib import Path
+
+import pytest
+
+from rea_edge.cancel import Cancel
+from rea_edge.config.prompts import prompt_file
+from rea_edge.endpoint import Endpoint
+from rea_edge.exam import Candidate, examine, questions
+from rea_edge.marks import Marks
+from rea_edge.model_server import CONTEXT_TOKENS, ModelServer
+from rea_edge.records import Protocol
+from rea_edge.toolhost.load import declarations
+
+BOILER = Path(__file__).resolve().parent.parent.parent / "tools" / "boiler.py"
+PROTOCOLS: tuple[Protocol, ...] = ("json", "react", "command")
+QUESTIONS = 14
+
+
+@pytest.mark.slow
+def test_the_exam_of_the_small_model_makes_auto_take_command_lines(
+    model_server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tools = sorted(declarations(str(BOILER), 10.0), key=lambda tool: tool.name)
+    endpoint = Endpoint(name="small", url=model_server.url, model="any", api_key=None, connect_s=5.0, idle_s=120.0)
+    candidate = Candidate(
+        context_tokens=CONTEXT_TOKENS,
+        llama_cpp=True,
+        prompts={protocol: prompt_file(None, protocol).read_text(encoding="utf-8").strip() for protocol in PROTOCOLS},
+    )
+    asked = questions(tools, QUESTIONS)
+    try:
+        scores = [
+            examine(
+                endpoint, candidate, tools, asked, protocol, seconds=300.0, cancel=Cancel(), tell=lambda *shown: None
+            )
+            for protocol in PROTOCOLS
+        ]
+    finally:
+        endpoint.close()
+    marks = Marks(url=model_server.url, model="any", tools="", at="", scores=tuple(scores))
+    with capsys.disabled():
+        print(f"\n{marks.words()}")
+    best = marks.best
+    assert best is not None and best.protocol == "command"
+    assert best.right > best.questions / 2 and best.unsafe == 0
