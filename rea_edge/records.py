@@ -110,9 +110,8 @@ class Offer(Frozen, frozen=True, kw_only=True):
 class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     """The run starts on a lane: all that stays fixed for it.
 
-    `opening` holds the messages before the first answer (each a JSON object), `ask` the constant rest of the
-    request body as JSON members without braces (tools, grammar, temperature...), as bytes that are sent as they are.
-    """
+    `opening` are the messages before the first answer, `ask` the constant rest of the request body (JSON members without
+    braces), as bytes that are sent as they are."""
 
     endpoint: str
     model: str

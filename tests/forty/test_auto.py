@@ -14,8 +14,8 @@ from rea_edge.records import Protocol
 from rea_edge.toolhost.load import declarations
 
 BOILER = Path(__file__).resolve().parent.parent.parent / "tools" / "boiler.py"
-PROTOCOLS: tuple[Protocol, ...] = ("json", "react", "command")
-QUESTIONS = 14
+PROTOCOLS: tuple[Protocol, ...] = ("json", "command")
+QUESTIONS = 6  # each with a prompt of its own, whole: some seconds
 
 
 @pytest.mark.slow
