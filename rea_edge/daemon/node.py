@@ -33,6 +33,7 @@ from rea_edge.topics import Topics
 log = logging.getLogger("rea_edge.node")
 
 STEP_MARGIN_S = 15.0  # beyond an effect's own limit before the watchdog calls its lane stuck
+LINK_LATE_S = 60.0  # the link's turns are 10 s apart at most
 TOOL_LANES = 2  # a slow direct call does not hold the next one up
 TOOL_DRAIN_S = 20.0
 OUTBOX_DRAIN_S = 2.0
@@ -105,7 +106,8 @@ class Node:
         now_s = time.monotonic()
         link = self._link.state
         # A name look-up in phase connecting cannot be bounded from outside; everything else turns within 10 s.
-        if link.phase not in {"new", "connecting", "stopped"} and now_s - link.beat > 60.0:
+        late = link.phase not in {"new", "connecting", "stopped"} and now_s - link.beat > LINK_LATE_S
+        if late or not self._link.alive:
             return "mqtt"
         return self.progress.overdue(now_s)
 

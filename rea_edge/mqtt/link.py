@@ -115,6 +115,11 @@ class Link:
         self._thread.join(seconds + 2 * GOODBYE_S)
 
     @property
+    def alive(self) -> bool:
+        """Whether the thread runs: nothing is known that ends it before `stop`, and a watchdog can make sure."""
+        return self._thread.is_alive()
+
+    @property
     def state(self) -> LinkState:
         connection = self._connection
         told = self._feed.told

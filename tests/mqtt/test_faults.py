@@ -373,3 +373,16 @@ def test_a_filter_that_is_refused_is_named_in_the_state(settings: Settings) -> N
             assert station.link.state.refused == ("no/#",)
             station.post("t/x", b"x")
             station.wait_payloads(b"x")
+
+
+def test_a_link_is_alive_from_its_start_to_its_stop_also_without_a_broker(settings: Settings) -> None:
+    with Emulated() as broker:
+        url = broker.url
+    station = Station(settings(url, "alone"))
+    station.link.start()
+    try:
+        wait_until(lambda: station.link.state.last_error, "it has tried in vain")
+        assert station.link.alive
+    finally:
+        station.link.stop(None, 2.0)
+    assert not station.link.alive
