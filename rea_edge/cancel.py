@@ -4,6 +4,10 @@ import threading
 from collections.abc import Callable
 
 
+class Stopped(Exception):
+    """The daemon stops: the effect under way was ended and nothing is recorded; the run goes on at the next start."""
+
+
 class Cancel:
     """Stops what is under way, from any thread, once and for good. Holds no descriptor, so it may be dropped."""
 

@@ -9,7 +9,6 @@ from typing import Protocol
 
 import msgspec
 
-from rea_edge import loop
 from rea_edge.records import Ended, Event, Job, Resumed, Run, State
 from rea_edge.store import Reading, RunRow, Store, Transaction
 
@@ -38,10 +37,19 @@ def encode(value: Event | Job) -> bytes:
 
 def run_from(reading: Reading, row: RunRow) -> Run:
     """The run as its rows add up, read inside a transaction, outside, or from a copy."""
+    from rea_edge import loop
+
     run = loop.start(reading.run_name(row.row), decode_job(row))
     for body in reading.events(row.row):
-        run = loop.apply(run, decode_event(body))
+        run = applied(run, decode_event(body))
     return run
+
+
+def applied(run: Run, event: Event) -> Run:
+    """The run after this event. The machine is loaded at the first: a node that waits for work does not need it."""
+    from rea_edge import loop
+
+    return loop.apply(run, event)
 
 
 class Journal:
@@ -77,16 +85,16 @@ class Held:
 
     def note(self, event: Event) -> None:
         """Take in an event whose row goes with the next commit. Nothing may act on it before that."""
-        self.run = loop.apply(self.run, event)
+        self.run = applied(self.run, event)
         self._noted.append(event)
 
     def sync(self) -> None:
         """Meet what other threads have added, ahead of what is noted: the order in which the rows will stand."""
         run = self._base
         for body in self._store.events(self.row.row, after=run.seq):
-            run = loop.apply(run, decode_event(body))
+            run = applied(run, decode_event(body))
         for event in self._noted:
-            run = loop.apply(run, event)
+            run = applied(run, event)
         self.run = run
 
     def commit(self, *events: Event) -> list[tuple[Run, Event]]:
@@ -103,7 +111,7 @@ class Held:
             fresh = tx.event_count(self.row.row) > run.seq
             added = [decode_event(body) for body in tx.events(self.row.row, after=run.seq)] if fresh else []
             for event in [*added, *wanted]:
-                run = loop.apply(run, event)
+                run = applied(run, event)
                 news.append((run, event))
             if wanted:
                 tx.append(self.row.row, run.seq - len(wanted), [encode(event) for event in wanted], self._clock())

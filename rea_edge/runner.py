@@ -13,7 +13,7 @@ from typing import Protocol as Port
 import msgspec
 
 from rea_edge import budget, context, decision, loop, trouble
-from rea_edge.cancel import Cancel
+from rea_edge.cancel import Cancel, Stopped
 from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.journal import Held
 from rea_edge.records import (
@@ -83,10 +83,6 @@ class Effects(Port):
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         """Run one call. `starting` is called right before its start, after any wait; False means: do not start."""
         ...
-
-
-class Stopped(Exception):
-    """The daemon stops: the effect under way was ended and nothing is recorded; the run goes on at the next start."""
 
 
 class Runner:

@@ -3,15 +3,18 @@
 import logging
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from rea_edge.cancel import Cancel
+from rea_edge.cancel import Cancel, Stopped
 from rea_edge.daemon.queue import Kind, Waiting
 from rea_edge.errors import StoreFull
 from rea_edge.journal import Held, Journal
 from rea_edge.records import Ended
-from rea_edge.runner import Runner, Stopped
 from rea_edge.store import RunRow
 from rea_edge.systemd import Lane as Sign
+
+if TYPE_CHECKING:
+    from rea_edge.runner import Runner
 
 log = logging.getLogger("rea_edge.lane")
 
@@ -23,7 +26,10 @@ LOAD_S = 30.0  # reading a run from a slow disk; more is a broken disk
 
 
 class Lane:
-    """One thread. `expired(row)`: whether a run waited too long for its start. `fatal` hears what must end the process."""
+    """One thread. `expired(row)`: whether a run waited too long for its start. `fatal` hears what must end the process.
+
+    `new_runner` is called at the first run: a node that waits for work has not loaded the machine.
+    """
 
     def __init__(
         self,
@@ -32,14 +38,15 @@ class Lane:
         *,
         waiting: Waiting,
         journal: Journal,
-        runner: Runner,
+        new_runner: "Callable[[], Runner]",
         sign: Sign,
         resumed: Callable[[RunRow], bool | None],
         expired: Callable[[RunRow], bool],
         fatal: Callable[[BaseException], None],
     ) -> None:
         self.name = name
-        self.runner = runner
+        self._new_runner = new_runner
+        self._runner: Runner | None = None
         self._kind: Kind = kind
         self._waiting = waiting
         self._journal = journal
@@ -57,7 +64,7 @@ class Lane:
     def stop(self) -> None:
         """End after the tool under way; a question ends at once and is asked again at the next start."""
         self._stop.set()
-        if self.runner.doing == "ask":
+        if self._runner is not None and self._runner.doing == "ask":
             self.cut()
 
     def cut(self) -> None:
@@ -91,17 +98,19 @@ class Lane:
             self._fatal(exc)
 
     def _finish(self, row: RunRow, cancel: Cancel) -> None:
+        if self._runner is None:
+            self._runner = self._new_runner()
         held = self._journal.load(row)
         clean = self._resumed(row)
         while True:
             try:
                 # By the row, not the phase: a direct call is `acting` from its acceptance on.
                 if held.row.state == "accepted" and self._expired(row):
-                    self.runner.end(held, _EXPIRED)
+                    self._runner.end(held, _EXPIRED)
                 elif held.row.state != "accepted" and clean is not None:
-                    self.runner.resume(held, clean=clean)
+                    self._runner.resume(held, clean=clean)
                 clean = None
-                self.runner.finish(held, cancel, self._stop.is_set)
+                self._runner.finish(held, cancel, self._stop.is_set)
             except StoreFull as full:
                 # Nothing was written and nothing was started: the same commit is tried again when there is room.
                 log.error("event=disk_full run=%s detail=%r", held.run.id, str(full))

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,12 +24,14 @@ from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming, Link, Outgoing, Session, Will
 from rea_edge.records import Asked, Ended, Event, Resumed, Run
 from rea_edge.report import Report
-from rea_edge.runner import Runner
 from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.systemd import Progress
 from rea_edge.toolbox import Toolbox
 from rea_edge.toolhost.client import ToolHost
 from rea_edge.topics import Topics
+
+if TYPE_CHECKING:
+    from rea_edge.runner import Runner
 
 log = logging.getLogger("rea_edge.node")
 
@@ -184,18 +187,22 @@ class Node:
 
     def _lane(self, name: str, kind: Kind) -> Lane:
         sign = self.progress.lane(name)
-        runner = Runner(self._effects, self._live, lambda seconds: sign.beat(seconds + STEP_MARGIN_S))
         return Lane(
             name,
             kind,
             waiting=self._waiting,
             journal=self._journal,
-            runner=runner,
+            new_runner=lambda: self._new_runner(lambda seconds: sign.beat(seconds + STEP_MARGIN_S)),
             sign=sign,
             resumed=self._resumed,
             expired=self._expired,
             fatal=self._fatal,
         )
+
+    def _new_runner(self, beat: Callable[[float], None]) -> "Runner":
+        from rea_edge.runner import Runner
+
+        return Runner(self._effects, self._live, beat)
 
     # --- runs
 
@@ -225,7 +232,7 @@ class Node:
             return  # a lane took it in this moment, and meets the cancel at its first commit
         try:
             held = self._journal.load(claimed[0])
-            runner = Runner(self._effects, self._live, lambda seconds: None)
+            runner = self._new_runner(lambda seconds: None)
             if (clean := self._resumed(row)) is not None:
                 runner.resume(held, clean=clean)
             runner.finish(held, claimed[1], lambda: False)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rea_edge import __version__, loop
+from rea_edge import __version__
 from rea_edge.config import Endpoint, Settings, config_hash, public
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import decode_event, decode_job, run_from
@@ -151,6 +151,8 @@ class View:
 
 def trace(store: Reading, row: RunRow) -> tuple[Run, list[TaskEvent]]:
     """A run as it stands, and its journal in words, whole, with the time of each row; also from a copy."""
+    from rea_edge import loop
+
     run = loop.start(store.run_name(row.row), decode_job(row))
     told: list[TaskEvent] = []
     for entry in store.journal(row.row):
