@@ -1,0 +1,241 @@
+"""What a run is told, as frozen structs: decisions, what an endpoint gives, and the events of its journal.
+
+Holds shapes only, like `records`, which re-exports all of it. Unions are tagged with the key `kind`.
+"""
+
+from msgspec import Raw, field
+
+from rea_edge.basics import Args, Criterion, EffectClass, Frozen, LimitName, Op, Outcome, Protocol, Result
+from rea_edge.bounds import Bounds
+from rea_edge.errors import Code, DecisionErrorKind
+
+# --- decisions: one assistant message, read
+
+
+class Call(Frozen, frozen=True, kw_only=True):
+    name: str
+    args: Args
+
+
+class Calls(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="calls"):
+    """One call, or several that the model asked for in one message (all or none)."""
+
+    calls: tuple[Call, ...]
+    thought: str = ""
+    intent: str = ""
+    estimated_cost: str = ""
+
+
+class Guard(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="guard"):
+    """`if read -> path op value then act`: code compares, the model never does."""
+
+    read: Call
+    path: str
+    op: Op
+    value: int | float | str
+    then: Call
+
+
+class Finish(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="finish"):
+    """The model says it is done. `answer` is empty in protocol `command`: code writes it from the results."""
+
+    answer: str
+    thought: str = ""
+
+
+class GiveUp(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="give_up"):
+    reason: str
+    thought: str = ""
+
+
+class Malformed(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="malformed"):
+    """No decision: what `DecisionRejected` said, kept as a value so that it can be an event."""
+
+    error: DecisionErrorKind
+    message: str
+
+
+Decision = Calls | Guard | Finish | GiveUp
+
+
+# --- what an endpoint is asked and gives
+
+
+class Answer(Frozen, frozen=True, kw_only=True):
+    """One assistant message. `message` is a JSON object with role, content and (where there are) tool_calls.
+
+    Tokens are the server's count, or None where it sent none.
+    """
+
+    message: Raw
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    objects: bool = False  # a call's arguments came as an object, not as JSON text
+
+
+class Offer(Frozen, frozen=True, kw_only=True):
+    """A tool as a run keeps it: later changes of the tool set do not touch a running run."""
+
+    name: str
+    effect: EffectClass
+    parameters: Args
+    returns: Args | None = None
+
+
+# --- events: what the shell tells the core; each is a journal row before the core sees it
+
+
+class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
+    """The run starts on a lane: all that stays fixed for it.
+
+    `opening` are the messages before the first answer, `ask` the constant rest of the request body (JSON members without
+    braces), as bytes that are sent as they are."""
+
+    endpoint: str
+    model: str
+    protocol: Protocol
+    offers: tuple[Offer, ...]
+    opening: tuple[Raw, ...]
+    ask: str
+    context_tokens: int
+    min_observations: int
+    answer_tokens: int
+    commands: int = 1  # protocol command: how many lines may run
+    aliases: dict[str, str] = field(default_factory=dict)  # tools that the model knows by another name
+    done_when: tuple[Criterion, ...] = ()
+    repeats: int = 2  # times in a row that a call may give the same result
+    bounds: Bounds | None = None  # protocol command: what the goal speaks for
+    next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
+    seconds: float = 0.0  # that choosing took
+
+
+class Switched(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="switched"):
+    """The run goes on in another protocol, with what `Begun` says of it anew; what was unreadable is left behind."""
+
+    protocol: Protocol
+    opening: tuple[Raw, ...]
+    ask: str
+    answer_tokens: int
+
+
+class Moved(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="moved"):
+    """Another endpoint is asked from now on, with what `Begun` says of it; opening and history stay byte for byte."""
+
+    endpoint: str
+    model: str
+    ask: str
+    context_tokens: int
+    why: str
+    seconds: float = 0.0  # that choosing took
+
+
+class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
+    """A question goes out. `reserved` tokens are charged now; `first` is the first round of history still sent.
+
+    `turns` are the messages that this question adds, as the bytes that are sent from now on.
+    """
+
+    step: int
+    reserved: int
+    cap: int
+    first: int = 0
+    turns: tuple[Raw, ...] = ()
+
+
+AS_SENT_BACK = Raw(b"null")  # an empty Raw would be no JSON
+
+
+class Answered(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="answered"):
+    """The assistant's bytes with what was read from them. Settles the reservation of the same step.
+
+    `turn` is the message as it is sent back from now on, `message` as it came, where that is not the same.
+    """
+
+    step: int
+    turn: Raw
+    decision: Decision | Malformed
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    estimated: bool = False
+    finish_reason: str | None = None
+    message: Raw = AS_SENT_BACK
+
+    @property
+    def received(self) -> Raw:
+        return self.turn if bytes(self.message) == bytes(AS_SENT_BACK) else self.message
+
+
+class Unanswered(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="unanswered"):
+    """The endpoint gave nothing for this step. `final`: asking again is no use.
+
+    `charged`: tokens may have been spent, so step and reservation stay charged. Where the prompt did not fit,
+    `context_tokens` is the size that the server told and `prompt_tokens` its count of the prompt.
+    """
+
+    step: int
+    fault: str
+    message: str
+    seconds: float
+    final: bool = True
+    charged: bool = True
+    context_tokens: int | None = None
+    prompt_tokens: int | None = None
+
+
+class Refused(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="refused"):
+    """The gate said no to call n: it was not started and never will be."""
+
+    n: int
+    reason: str
+
+
+class Intended(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="intended"):
+    """Call n of a `once` tool is about to start. Without a `Returned` after it the call is in doubt."""
+
+    n: int
+
+
+class Returned(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="returned"):
+    """Call n ended. `unknown`: nobody can say whether its effect took place."""
+
+    n: int
+    result: Result
+    seconds: float
+    unknown: bool = False
+
+
+class CancelAsked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="cancel_asked"):
+    by: str
+    text: str = ""
+
+
+class Resumed(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="resumed"):
+    """A lane takes the run up after a restart. `clean`: the daemon had stopped in order."""
+
+    clean: bool
+
+
+class Ended(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
+    outcome: Outcome
+    answer: str
+    reason: str = ""
+    limit: LimitName | None = None
+    error: Code | None = None
+
+
+Event = (
+    Begun
+    | Switched
+    | Moved
+    | Asked
+    | Answered
+    | Unanswered
+    | Refused
+    | Intended
+    | Returned
+    | CancelAsked
+    | Resumed
+    | Ended
+)
