@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,15 +13,15 @@ from rea_edge.config import Settings, default_id, tool_files
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.lanes import Lane
+from rea_edge.daemon.post import Post
 from rea_edge.daemon.queue import Kind, Waiting
 from rea_edge.daemon.running import RunningStates
 from rea_edge.daemon.upkeep import Upkeep
 from rea_edge.daemon.view import StateWord, View
-from rea_edge.dial import link_settings, node_client_id
-from rea_edge.errors import StoreBroken, StoreFull
+from rea_edge.errors import StoreFull
 from rea_edge.journal import Journal
 from rea_edge.mailbox import Mailbox
-from rea_edge.mqtt import Incoming, Link, Outgoing, Session, Will
+from rea_edge.mqtt import Outgoing
 from rea_edge.records import Asked, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
@@ -70,23 +70,19 @@ class Node:
         self._waiting = Waiting()
         self._progress_of = RunningStates()
         self._old = self._rows_to_take_up()
-        self._session = int(store.meta_get("session") or 0)
-        self._down_since_s: float | None = self._up_since_s
-        self._away_before_s = _away_before(store, clock.now())
-        self._store_note = ""
         self._refusing: str | None = None
         self._stopping = False
         self._health_due_s = 0.0
         self._told_status: tuple[StateWord, tuple[str, ...]] | None = None
         self._view = self._new_view()
         self._mailbox = self._new_mailbox()
-        self._link = self._new_link()
+        self._post = self._new_post()
         self._lanes = [self._lane("agent", "task"), *(self._lane(f"tool-{n}", "call") for n in range(TOOL_LANES))]
 
     # --- life
 
     def start(self) -> None:
-        self._link.start()
+        self._post.start()
         for lane in self._lanes:
             lane.start()
 
@@ -96,9 +92,10 @@ class Node:
         self._tell_status_if_changed()
         if now_s >= self._health_due_s:
             self._health_due_s = now_s + HEALTH_S
-            self._tell("health", self._view.health(), qos=0)
+            health = Outgoing(topic=self._topics.all("health"), payload=self._view.health(), qos=0, retain=True)
+            self._post.tell(health)
         if self._upkeep.turn():
-            self._link.wake()
+            self._post.wake()
 
     def refuse_new(self, why: str | None) -> None:
         """From now on (or no longer) refuse new requests, saying why."""
@@ -107,10 +104,10 @@ class Node:
     def stuck(self) -> str | None:
         """The name of what has made no progress within its own time; None while all is well."""
         now_s = time.monotonic()
-        link = self._link.state
+        link = self._post.state
         # A name look-up in phase connecting cannot be bounded from outside; everything else turns within 10 s.
         late = link.phase not in {"new", "connecting", "stopped"} and now_s - link.beat > LINK_LATE_S
-        if late or not self._link.alive:
+        if late or not self._post.alive:
             return "mqtt"
         return self.progress.overdue(now_s)
 
@@ -129,8 +126,7 @@ class Node:
         for lane in late:
             lane.join(ASK_DRAIN_S)
         self._host.stop(0.0)
-        farewell = Outgoing(topic=self._topics.all("status"), payload=self._status("offline"), retain=True)
-        self._link.stop(farewell, OUTBOX_DRAIN_S)
+        self._post.stop(OUTBOX_DRAIN_S)
         self._effects.close()
 
     # --- parts
@@ -143,7 +139,7 @@ class Node:
             tools=lambda: self._effects.toolbox.tools,
             tools_hash=lambda: self._effects.toolbox.tools_hash,
             boot=boot_id(),
-            session=lambda: self._session,
+            session=lambda: self._post.session,
             state=lambda: self.state,
             faults=self.faults,
             health=self._figures,
@@ -165,24 +161,26 @@ class Node:
             topics=self._topics,
             report=self._report,
             desk=desk,
-            tell=lambda out: self._link.tell(out),
-            wake=lambda: self._link.wake(),
+            tell=lambda out: self._post.tell(out),
+            wake=lambda: self._post.wake(),
             clock=self._clock.now,
-            away_s=self._away_s,
+            away_s=lambda: self._post.away_s(),
             plain_mode=self._settings.access.plain_text,
         )
 
-    def _new_link(self) -> Link:
-        return Link(
-            link_settings(self._settings.broker, node_client_id(self._settings.broker, self.name)),
-            subscriptions=(self._topics.fences, self._topics.requests),
-            accept=self._accept,
-            pull=self._pull,
-            published=self._published,
-            before_connect=self._before_connect,
-            on_up=self._on_up,
-            on_down=self._on_down,
-            fence=lambda: self._topics.fence(self._session),
+    def _new_post(self) -> Post:
+        return Post(
+            broker=self._settings.broker,
+            node=self.name,
+            store=self._store,
+            topics=self._topics,
+            report=self._report,
+            running=self._progress_of,
+            clock=self._clock,
+            accept=lambda incoming: self._mailbox.accept(incoming),
+            births=self._births,
+            farewell=lambda: self._status_message("offline"),
+            fatal=self._fatal,
         )
 
     def _lane(self, name: str, kind: Kind) -> Lane:
@@ -240,7 +238,7 @@ class Node:
             self._waiting.put_back(row)  # the cancel is on disk: the lane that takes the run ends it
         else:
             self._waiting.drop(row.row)
-        self._link.wake()
+        self._post.wake()
 
     def _publish(self, tx: Transaction, row: RunRow, run: Run) -> None:
         """Inside the transaction: once an end can be pulled, no older state may be taken and follow it."""
@@ -250,78 +248,11 @@ class Node:
 
     def _live(self, row: RunRow, run: Run, event: Event) -> None:
         for live in self._report.live(row, run, event):
-            self._link.tell(live)
+            self._post.tell(live)
         if isinstance(event, Asked):
             self._progress_of.note(row, run)
         if isinstance(event, Asked | Ended | Resumed):
-            self._link.wake()
-
-    # --- link callbacks (its thread)
-
-    def _accept(self, incoming: Incoming) -> bool:
-        try:
-            return self._mailbox.accept(incoming)
-        except StoreBroken as exc:
-            self._fatal(exc)
-            return False
-
-    def _pull(self, limit: int) -> Sequence[Outgoing]:
-        # Rows first: a run's acceptance is among them, and how it gets on must not overtake that.
-        return [*self._pull_rows(limit), *self._progress_of.take(self._report)]
-
-    def _pull_rows(self, limit: int) -> list[Outgoing]:
-        try:
-            rows = self._store.pull(limit)
-        except StoreBroken as exc:
-            self._fatal(exc)
-            return []
-        return [
-            Outgoing(
-                row=row.row,
-                topic=row.topic,
-                payload=row.payload,
-                qos=row.qos,
-                retain=row.retain,
-                correlation=row.correlation,
-            )
-            for row in rows
-        ]
-
-    def _published(self, out: Outgoing, reason: int | None) -> None:
-        if reason is not None:
-            self._store_note = f"the broker refused {out.topic} (reason {reason}): check its access rules"
-        if out.row is not None:
-            self._store.sent([out.row])
-
-    def _before_connect(self) -> Will | None:
-        self._session += 1
-        try:
-            with self._store.transaction() as tx:
-                tx.meta_set("session", str(self._session))
-        except StoreFull as exc:
-            log.error("event=session_not_kept detail=%r", str(exc))
-        except StoreBroken as exc:
-            self._fatal(exc)
-        return Will(topic=self._topics.all("status"), payload=self._status("offline"), qos=1, retain=True)
-
-    def _on_up(self, session: Session) -> Sequence[Outgoing]:
-        log.info("event=up protocol=%s session=%d present=%s", session.protocol, self._session, session.present)
-        self._told_status = (self.state, tuple(self.faults()))
-        self._progress_of.again()
-        return [
-            Outgoing(topic=self._topics.all("status"), payload=self._status(self.state), retain=True),
-            Outgoing(topic=self._topics.all("card"), payload=self._view.card(), retain=True),
-        ]
-
-    def _on_down(self, reason: str) -> None:
-        self._down_since_s = time.monotonic()
-        self._away_before_s = 0.0
-        log.warning("event=down reason=%r", reason)
-
-    def _away_s(self) -> float:
-        """How long the node may have been away before this connection: at most that old is what waited."""
-        since = self._down_since_s or time.monotonic()
-        return self._away_before_s + time.monotonic() - since
+            self._post.wake()
 
     # --- what is shown
 
@@ -330,18 +261,18 @@ class Node:
         return "degraded" if self._store.lost else "online"
 
     def faults(self) -> list[str]:
-        link = self._link.state
+        link = self._post.state
         found = [
             *([f"state: {self._store.lost}"] if self._store.lost else []),
             *self._tool_faults,
             *self._effects.endpoints.faults(),
             *(f"broker does not let us read {one}: check its access rules" for one in link.refused),
-            *([self._store_note] if self._store_note else []),
+            *([self._post.refused] if self._post.refused else []),
         ]
         return [*found, *([self._refusing] if self._refusing and not self._stopping else [])]
 
     def _figures(self) -> dict[str, object]:
-        link, usage = self._link.state, self._store.usage()
+        link, usage = self._post.state, self._store.usage()
         return {
             "queue": self._waiting.counts(),
             "running": [held[0].id for lane in self._lanes if (held := lane.current) is not None],
@@ -362,18 +293,22 @@ class Node:
             },
         }
 
-    def _status(self, state: StateWord) -> bytes:
-        return msgspec.json.encode(self._view.status(state))
+    def _births(self) -> list[Outgoing]:
+        self._told_status = (self.state, tuple(self.faults()))
+        return [
+            self._status_message(self.state),
+            Outgoing(topic=self._topics.all("card"), payload=self._view.card(), retain=True),
+        ]
+
+    def _status_message(self, state: StateWord) -> Outgoing:
+        payload = msgspec.json.encode(self._view.status(state))
+        return Outgoing(topic=self._topics.all("status"), payload=payload, retain=True)
 
     def _tell_status_if_changed(self) -> None:
         now = (self.state, tuple(self.faults()))
-        if self._link.state.connected and now != self._told_status:
-            self._tell("status", self._status(self.state), qos=1)
+        if self._post.state.connected and now != self._told_status:
+            self._post.tell(self._status_message(self.state))
             self._told_status = now
-
-    def _tell(self, what: str, payload: bytes, qos: int) -> None:
-        topic = self._topics.all("status" if what == "status" else "health")
-        self._link.tell(Outgoing(topic=topic, payload=payload, qos=qos, retain=True))
 
 
 def _kept_name(settings: Settings, store: Store) -> str:
@@ -385,11 +320,3 @@ def _kept_name(settings: Settings, store: Store) -> str:
         with store.transaction() as tx:
             tx.meta_set("node", wanted)
     return wanted
-
-
-def _away_before(store: Store, now: float | None) -> float:
-    """Seconds since this node was last known to be up; without trusted times it may have been for ever."""
-    seen = store.meta_get("seen_at")
-    if now is None or seen is None:
-        return float("inf")
-    return max(0.0, now - float(seen))

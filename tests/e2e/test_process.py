@@ -189,7 +189,7 @@ def test_above_the_hard_memory_limit_it_stops_in_order_with_75(mosquitto: Mosqui
 def test_above_the_soft_memory_limit_new_requests_are_refused(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     house = make_house(mosquitto, extra="[memory]\nsoft_mib = 16").start()
     with house.client() as client:
-        wait_online(client)
+        wait_until(lambda: any("memory" in fault for fault in client.status().faults), "it says so", 15)
         reply = client.ask("call", {"args": {"name": "tank"}}, "look")
         assert reply.error is not None and reply.error.code == "busy" and "memory" in reply.error.message
 

@@ -1,0 +1,148 @@
+"""The node's side of its broker connection: what the link asks for, and how long the node was away. Owns the link.
+
+All but `tell`, `wake`, `start` and `stop` runs in the link's thread. What is said comes from elsewhere.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from rea_edge.clock import Clock
+from rea_edge.config import Broker
+from rea_edge.daemon.running import RunningStates
+from rea_edge.dial import link_settings, node_client_id
+from rea_edge.errors import StoreBroken, StoreFull
+from rea_edge.mqtt import Incoming, Link, LinkState, Outgoing, Session, Will
+from rea_edge.report import Report
+from rea_edge.store import Store
+from rea_edge.topics import Topics
+
+log = logging.getLogger("rea_edge.post")
+
+
+class Post:
+    """`births()` is said first on each connection, `farewell()` last, also by the broker where we cannot.
+
+    `fatal(exc)` is told of what must end the process.
+    """
+
+    def __init__(
+        self,
+        *,
+        broker: Broker,
+        node: str,
+        store: Store,
+        topics: Topics,
+        report: Report,
+        running: RunningStates,
+        clock: Clock,
+        accept: Callable[[Incoming], bool],
+        births: Callable[[], Sequence[Outgoing]],
+        farewell: Callable[[], Outgoing],
+        fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._store = store
+        self._report = report
+        self._running = running
+        self._take = accept
+        self._births = births
+        self._farewell = farewell
+        self._fatal = fatal
+        self.session = int(store.meta_get("session") or 0)
+        self.refused = ""  # what the broker would not take last, in words
+        self._down_since_s = time.monotonic()
+        self._away_before_s = _away_before(store, clock.now())
+        self._link = Link(
+            link_settings(broker, node_client_id(broker, node)),
+            subscriptions=(topics.fences, topics.requests),
+            accept=self._accept,
+            pull=self._pull,
+            published=self._published,
+            before_connect=self._before_connect,
+            on_up=self._on_up,
+            on_down=self._on_down,
+            fence=lambda: topics.fence(self.session),
+        )
+        self.start, self.wake, self.tell = self._link.start, self._link.wake, self._link.tell
+
+    @property
+    def state(self) -> LinkState:
+        return self._link.state
+
+    @property
+    def alive(self) -> bool:
+        return self._link.alive
+
+    def stop(self, seconds: float) -> None:
+        self._link.stop(self._farewell(), seconds)
+
+    def away_s(self) -> float:
+        """How long the node may have been away before this connection: at most that old is what waited."""
+        return self._away_before_s + time.monotonic() - self._down_since_s
+
+    # --- the link's questions
+
+    def _accept(self, incoming: Incoming) -> bool:
+        try:
+            return self._take(incoming)
+        except StoreBroken as exc:
+            self._fatal(exc)
+            return False
+
+    def _pull(self, limit: int) -> Sequence[Outgoing]:
+        # Rows first: a run's acceptance is among them, and how it gets on must not overtake that.
+        return [*self._pull_rows(limit), *self._running.take(self._report)]
+
+    def _pull_rows(self, limit: int) -> list[Outgoing]:
+        try:
+            rows = self._store.pull(limit)
+        except StoreBroken as exc:
+            self._fatal(exc)
+            return []
+        return [
+            Outgoing(
+                row=row.row,
+                topic=row.topic,
+                payload=row.payload,
+                qos=row.qos,
+                retain=row.retain,
+                correlation=row.correlation,
+            )
+            for row in rows
+        ]
+
+    def _published(self, out: Outgoing, reason: int | None) -> None:
+        if reason is not None:
+            self.refused = f"the broker refused {out.topic} (reason {reason}): check its access rules"
+        if out.row is not None:
+            self._store.sent([out.row])
+
+    def _before_connect(self) -> Will | None:
+        self.session += 1
+        try:
+            with self._store.transaction() as tx:
+                tx.meta_set("session", str(self.session))
+        except StoreFull as exc:
+            log.error("event=session_not_kept detail=%r", str(exc))
+        except StoreBroken as exc:
+            self._fatal(exc)
+        last = self._farewell()
+        return Will(topic=last.topic, payload=last.payload, qos=1, retain=True)
+
+    def _on_up(self, session: Session) -> Sequence[Outgoing]:
+        log.info("event=up protocol=%s session=%d present=%s", session.protocol, self.session, session.present)
+        self._running.again()
+        return self._births()
+
+    def _on_down(self, reason: str) -> None:
+        self._down_since_s = time.monotonic()
+        self._away_before_s = 0.0
+        log.warning("event=down reason=%r", reason)
+
+
+def _away_before(store: Store, now: float | None) -> float:
+    """Seconds since this node was last known to be up; without trusted times it may have been for ever."""
+    seen = store.meta_get("seen_at")
+    if now is None or seen is None:
+        return float("inf")
+    return max(0.0, now - float(seen))
