@@ -58,6 +58,49 @@ class Example(Frozen, frozen=True, kw_only=True):
     answer: Args | str
 
 
+class Criterion(Frozen, frozen=True, kw_only=True):
+    """What a call must return: before a task may count as done, or a tool may start. `path` is empty for the whole."""
+
+    tool: str
+    args: Args
+    path: str
+    op: Op
+    value: object
+
+
+class Rate(Frozen, frozen=True, kw_only=True):
+    """At most `times` starts within any `seconds`."""
+
+    times: int
+    seconds: float
+
+
+class Hours(Frozen, frozen=True, kw_only=True):
+    """Minutes of the local day, the first included, the last not."""
+
+    first: int
+    last: int
+
+    def __contains__(self, minute: int) -> bool:
+        if self.first <= self.last:
+            return self.first <= minute < self.last
+        return minute >= self.first or minute < self.last
+
+    def __str__(self) -> str:
+        return "-".join(f"{minute // 60:02d}:{minute % 60:02d}" for minute in (self.first, self.last))
+
+
+class Rule(Frozen, frozen=True, kw_only=True):
+    """The bounds of one tool; what is absent bounds nothing."""
+
+    ranges: dict[str, tuple[float, float]] = {}
+    rate: Rate | None = None
+    dwell_s: float = 0.0  # least seconds between two starts
+    hours: Hours | None = None
+    requires: tuple[str, ...] = ()  # tools that must have given a value in the same run before
+    only_if: tuple[Criterion, ...] = ()  # what reads must say right before; args are those of the read
+
+
 class Tool(Frozen, frozen=True, kw_only=True):
     """One tool as declared. `parameters` and `returns` are JSON Schemas of the closed subset of `schema`."""
 
@@ -73,16 +116,6 @@ class Tool(Frozen, frozen=True, kw_only=True):
     returns: Args | None = None
     command: tuple[str, ...] = ()
     source: str = ""  # the file it came from, absolute
-
-
-class Criterion(Frozen, frozen=True, kw_only=True):
-    """What a call must have returned before a task may count as done. `path` is empty for the whole result."""
-
-    tool: str
-    args: Args
-    path: str
-    op: Op
-    value: object
 
 
 class Ok(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="ok"):

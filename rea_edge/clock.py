@@ -42,6 +42,12 @@ class Clock:
         return 0 <= said < _TIME_ERROR
 
 
+def local_minute(at: float) -> int:
+    """The minute of the local day at these wall seconds, by the machine's time zone."""
+    local = time.localtime(at)
+    return local.tm_hour * 60 + local.tm_min
+
+
 def boot_s() -> float:
     """Seconds since this boot, also those that the machine slept; never set back."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

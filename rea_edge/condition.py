@@ -13,7 +13,7 @@ from typing import TypeGuard
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from rea_edge.basics import Op
+from rea_edge.basics import Criterion, Op
 
 PATH_LENGTH = 40
 
@@ -64,6 +64,29 @@ def holds(value: object, path: str, op: Op, operand: int | float | str) -> bool 
     if isinstance(found, UnsetType):
         return Incomparable(f"there is no `{path[:_SHOWN]}` in the result")
     return compare(found, op, operand, name=path)
+
+
+def lacking(criterion: Criterion, data: object) -> str:
+    """What a result lacks to meet a criterion, in words; empty if it meets it."""
+    value = lookup(data, criterion.path) if criterion.path else data
+    if value is UNSET:
+        return f"there is no {criterion.path} in the result"
+    if criterion.op in ("==", "!="):
+        met: bool | Incomparable = equal(value, criterion.value) == (criterion.op == "==")
+    else:
+        met = compare(value, criterion.op, criterion.value)
+    return "" if met is True else f"it is {msgspec.json.encode(value).decode()[:200]}"
+
+
+def in_words(criterion: Criterion) -> str:
+    args = f" {msgspec.json.encode(criterion.args).decode()}" if criterion.args else ""
+    value = msgspec.json.encode(criterion.value).decode()
+    return f"a result of {criterion.tool}{args} with {criterion.path or 'the whole'} {criterion.op} {value}"
+
+
+def equal(first: object, second: object) -> bool:
+    """Equal as JSON values, where 6 is 6.0 and 1 is not true."""
+    return compare(first, "==", second) is True or same(first, second)
 
 
 def same(first: object, second: object) -> bool:

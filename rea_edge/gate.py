@@ -1,11 +1,14 @@
 """The one policy gate: whether a call may run. Pure. Every act passes here: of a task, a direct call, a resumed run.
 
-It holds what is refused and why; what needs a person's yes, rates and ranges are not here yet.
+Two questions. `refusal` can be asked at any time; `too_soon` only at the moment of the start, by whoever counts the
+starts. What needs a person's yes is not here yet.
 """
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping, Sequence
 
-from rea_edge.records import Call, EffectClass, Frozen, Mode, Offer, Tool
+from rea_edge import condition
+from rea_edge.records import Args, Call, Criterion, EffectClass, Frozen, Mode, Offer, Rule, Run, Tool
 
 
 class Policy(Frozen, frozen=True, kw_only=True):
@@ -15,8 +18,16 @@ class Policy(Frozen, frozen=True, kw_only=True):
     tools: tuple[str, ...] | None = None
 
 
-def refusal(policy: Policy, call: Call, effect: EffectClass, known: Collection[str]) -> str | None:
-    """Why this call may not run, in words for the model and the sender; None means it may.
+class Facts(Frozen, frozen=True, kw_only=True):
+    """What the rules of a tool look at. `minute` is that of the local day, None while the clock is not trusted;
+    `done` names the tools that gave a value in this run, None for a direct call, which has none before it."""
+
+    minute: int | None = None
+    done: frozenset[str] | None = None
+
+
+def refusal(policy: Policy, call: Call, effect: EffectClass, known: Mapping[str, Tool]) -> str | None:
+    """Why this call may not run by mode and allow-list, in words for the model and the sender; None means it may.
 
     `known` are the tools that exist now: a resumed run may name one that is gone.
     """
@@ -29,12 +40,66 @@ def refusal(policy: Policy, call: Call, effect: EffectClass, known: Collection[s
     return None
 
 
+def breach(rule: Rule, call: Call, parameters: Args, facts: Facts) -> str | None:
+    """Which bound of a rule this call breaks whatever was done before and whatever any device says; None: none."""
+    if facts.done is not None and (missing := [name for name in rule.requires if name not in facts.done]):
+        return f"{call.name} requires {missing[0]} first: call that, and look at its result"
+    for key, (least, most) in rule.ranges.items():
+        value = call.args.get(key, _default(parameters, key))
+        if value is not None and not _between(least, value, most):
+            return f"{call.name}: {key} must be from {least:g} to {most:g} on this node, not {value!r}"
+    if rule.hours is None:
+        return None
+    if facts.minute is None:
+        return f"{call.name} may run {rule.hours} only, and the clock of this node is not trusted"
+    return None if facts.minute in rule.hours else f"{call.name} may run {rule.hours} only, by the clock of this node"
+
+
+def too_soon(rule: Rule, name: str, ago_s: Sequence[float]) -> str | None:
+    """Why this tool may not start at this moment, by when it started before (seconds ago, the newest first)."""
+    if ago_s and ago_s[0] < rule.dwell_s:
+        return f"{name} ran {ago_s[0]:.0f} s ago and must rest {rule.dwell_s:g} s: again in {_up(rule.dwell_s - ago_s[0])} s"
+    if rule.rate is None:
+        return None
+    within = [ago for ago in ago_s if ago < rule.rate.seconds]
+    if len(within) < rule.rate.times:
+        return None
+    wait_s = rule.rate.seconds - within[rule.rate.times - 1]
+    return f"{name} ran {len(within)} times in {rule.rate.seconds:g} s, which is the most: again in {_up(wait_s)} s"
+
+
+def unlocked(criterion: Criterion, name: str, said: object) -> str | None:
+    """Why an interlock holds `name` back, by the value that its read gave; None where it lets it run."""
+    lacking = condition.lacking(criterion, said)
+    return f"{name} may run only with {condition.in_words(criterion)}; {lacking}" if lacking else None
+
+
+def done_in(run: Run) -> frozenset[str]:
+    """The tools that gave a value in this run."""
+    return frozenset(one.tool for one in run.done if one.result == "ok")
+
+
 def offered(policy: Policy, tools: Collection[Tool]) -> tuple[Offer, ...]:
     """The tools that a run under this policy is shown, in the order of their names."""
     shown = (
-        tool for tool in tools if refusal(policy, Call(name=tool.name, args={}), tool.effect, (tool.name,)) is None
+        tool for tool in tools if refusal(policy, Call(name=tool.name, args={}), tool.effect, {tool.name: tool}) is None
     )
     return tuple(
         Offer(name=tool.name, effect=tool.effect, parameters=tool.parameters, returns=tool.returns)
         for tool in sorted(shown, key=lambda tool: tool.name)
     )
+
+
+def _default(parameters: Args, key: str) -> object:
+    properties = parameters.get("properties")
+    shape = properties.get(key) if isinstance(properties, dict) else None
+    return shape.get("default") if isinstance(shape, dict) else None
+
+
+def _between(least: float, value: object, most: float) -> bool:
+    # Anything but a number is out of any range: a rule that cannot be applied must not let a call through.
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+
+
+def _up(seconds: float) -> int:
+    return max(1, math.ceil(seconds))

@@ -262,9 +262,10 @@ def _refused(run: Run, event: Refused) -> Run:
     head, *rest = run.open
     assert head.n == event.n, (head.n, event.n)
     done = Done(n=head.n, tool=head.call.name, args=head.call.args, result="denied")
-    run = circles.after_refusal(_with(run, open=tuple(rest), done=(*run.done, done), strikes=0), head.call)
+    run = _with(run, open=tuple(rest), done=(*run.done, done), strikes=0)
     if run.job.call is not None:
         return _close(run, _failed(run, "policy_denied", event.reason))
+    run = circles.after_refusal(run, head.call)
     if _one_line(run):
         ended = outcome.gave_up(run, event.reason)
         return _close(run, msgspec.structs.replace(ended, error="policy_denied"))

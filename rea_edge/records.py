@@ -14,6 +14,7 @@ from rea_edge.basics import EffectClass as EffectClass
 from rea_edge.basics import Example as Example
 from rea_edge.basics import Fault as Fault
 from rea_edge.basics import Frozen as Frozen
+from rea_edge.basics import Hours as Hours
 from rea_edge.basics import LimitName as LimitName
 from rea_edge.basics import Limits as Limits
 from rea_edge.basics import Mode as Mode
@@ -22,7 +23,9 @@ from rea_edge.basics import Ok as Ok
 from rea_edge.basics import Op as Op
 from rea_edge.basics import Outcome as Outcome
 from rea_edge.basics import Protocol as Protocol
+from rea_edge.basics import Rate as Rate
 from rea_edge.basics import Result as Result
+from rea_edge.basics import Rule as Rule
 from rea_edge.basics import State as State
 from rea_edge.basics import Tool as Tool
 from rea_edge.basics import ToolKind as ToolKind

@@ -72,8 +72,8 @@ class Effects(Port):
         """Put one question of a run. Raises `EndpointFailed`, `retryable` where asking anew is of use."""
         ...
 
-    def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
-        """The gate: why this call may not run, or None."""
+    def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
+        """The gate: why this call may not run, or None. Reads what interlocks ask for."""
         ...
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
@@ -81,7 +81,9 @@ class Effects(Port):
         ...
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
-        """Run one call. `starting` is called right before its start, after any wait; False means: do not start."""
+        """Run one call. `starting` is called right before its start, after any wait; False means: do not start.
+
+        The fault `denied`: the gate held it back in that last moment, and nothing has started."""
         ...
 
 
@@ -190,7 +192,8 @@ class Runner:
         held.note(answered(begun, asked, answer, time.monotonic() - started))
 
     def _act(self, held: Held, act: Act, cancel: Cancel, stopping: Callable[[], bool]) -> None:
-        refusal = self._effects.refusal(held.run.job, act.call, act.effect)
+        with self._now("act", act.seconds):
+            refusal = self._effects.refusal(held.run, act, cancel)
         if refusal is not None:
             held.note(Refused(n=act.n, reason=refusal))
             return
@@ -217,6 +220,9 @@ class Runner:
         with self._now("act", act.seconds):
             result = self._effects.act(act.call, f"{held.run.id}-{act.n}", act.seconds, cancel, starting)
         fault = result.fault if isinstance(result, Fault) else None
+        if isinstance(result, Fault) and fault == "denied" and not began:
+            held.note(Refused(n=act.n, reason=result.message))
+            return
         if fault == "cancelled" and stopping() and held.run.cancel is None:
             raise Stopped
         unknown = began and effect == "once" and fault in loop.OPEN_ENDS

@@ -12,12 +12,12 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec import Meta, field
 
-from rea_edge.condition import is_path
+from rea_edge.config.rules import check_tool, check_wanted, rule_of
 from rea_edge.config.settings import (
     Access,
     Broker,
-    DoneWhen,
     Endpoint,
+    Gate,
     Log,
     Memory,
     Node,
@@ -35,14 +35,14 @@ from rea_edge.topics import is_name, is_root
 # Settings of the design whose behaviour is not built: naming one must never look as if it worked.
 _LATER = frozenset(
     {
-        ("gate",), ("access", "senders"), ("access", "operators"), ("access", "callers"),
+        ("gate", "*", "confirm"), ("gate", "*", "approvers"),
+        ("access", "senders"), ("access", "operators"), ("access", "callers"),
         ("limits", "day_tokens"), ("limits", "month_tokens"),
     }
 )  # fmt: skip
 _LATER_VALUES = {("access", "identity"): "broker"}
 MAX_ENDPOINTS = 8
 
-_TOOL = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
 _TLS = {"mqtts", "wss"}
 
@@ -60,6 +60,7 @@ class _File(Table, frozen=True):
     memory: Memory = Memory()
     access: Access = Access()
     task: dict[str, dict[str, object]] = field(default_factory=dict)
+    gate: dict[str, dict[str, object]] = field(default_factory=dict)
     log: Log = Log()
 
 
@@ -68,7 +69,7 @@ _T = TypeVar("_T", bound=Table)
 
 def settings(keys: dict[str, object]) -> Settings:
     """Check one table tree and give its settings; what depends on the machine is still empty (see `load`)."""
-    found, task_types = _shaped(keys)
+    found, task_types, gates = _shaped(keys)
     checked = Settings(
         node=found.node,
         broker=found.broker,
@@ -78,6 +79,7 @@ def settings(keys: dict[str, object]) -> Settings:
         memory=found.memory,
         access=found.access,
         task_types=task_types,
+        gates={name: rule_of(gate, f"gate.{name}") for name, gate in gates.items()},
         log=found.log,
     )
     check_node(checked.node.id, "node.id")
@@ -124,10 +126,13 @@ def check_broker(broker: Broker, table: str = "broker") -> None:
         raise ConfigInvalid(f"{table}.password_file", "needs a username")
 
 
-def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType]]:
+def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType], dict[str, Gate]]:
     _refuse_later(keys)
     found = convert(keys, _File)
-    return found, {name: convert(table, TaskType, f"task.{name}") for name, table in found.task.items()}
+    for name in found.gate:
+        check_tool(name, f"gate.{name}")
+    task_types = {name: convert(table, TaskType, f"task.{name}") for name, table in found.task.items()}
+    return found, task_types, {name: convert(table, Gate, f"gate.{name}") for name, table in found.gate.items()}
 
 
 def _special(kind: type, value: object) -> object:
@@ -142,7 +147,7 @@ def _special(kind: type, value: object) -> object:
 
 def _refuse_later(keys: dict[str, object]) -> None:
     for path in _paths(keys):
-        general = ("task", "*", *path[2:]) if path[0] == "task" and len(path) > 2 else path
+        general = (path[0], "*", *path[2:]) if path[0] in ("task", "gate") and len(path) > 2 else path
         if general in _LATER:
             raise ConfigInvalid(".".join(path), "not supported yet")
     for (table, key), value in _LATER_VALUES.items():
@@ -252,10 +257,9 @@ def _check_task_type(name: str, kind: TaskType, most: Limits) -> None:
     if not is_name(name):
         raise ConfigInvalid(place, "expected a name of 1 to 36 of A-Z a-z 0-9 _ -")
     for index, tool in enumerate(kind.tools or ()):
-        if not _TOOL.fullmatch(tool):
-            raise ConfigInvalid(f"{place}.tools[{index}]", f"expected the name of a tool, got {tool!r}")
+        check_tool(tool, f"{place}.tools[{index}]")
     for index, wanted in enumerate(kind.done_when):
-        _check_criterion(wanted, f"{place}.done_when[{index}]")
+        check_wanted(wanted, f"{place}.done_when[{index}]")
     if kind.commands > 1 and kind.protocol not in (None, "command"):
         raise ConfigInvalid(f"{place}.commands", f"only for protocol command, got {kind.protocol}")
     own = msgspec.structs.asdict(kind.limits)
@@ -264,13 +268,3 @@ def _check_task_type(name: str, kind: TaskType, most: Limits) -> None:
             raise ConfigInvalid(
                 f"{place}.limits.{limit}", f"expected at most that of [limits], {highest}, got {own[limit]}"
             )
-
-
-def _check_criterion(wanted: DoneWhen, place: str) -> None:
-    if not _TOOL.fullmatch(wanted.tool):
-        raise ConfigInvalid(f"{place}.tool", f"expected the name of a tool, got {wanted.tool!r}")
-    if wanted.path and not is_path(wanted.path):
-        raise ConfigInvalid(f"{place}.path", f"expected a path such as value or disks.0.free, got {wanted.path!r}")
-    compares = (wanted.op is not None, wanted.value is not None)
-    if (wanted.equals is not None, *compares) not in ((True, False, False), (False, True, True)):
-        raise ConfigInvalid(place, "expected either equals, or op and value")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from rea_edge.basics import Limits, Mode, Name, Op, Protocol
+from rea_edge.basics import Limits, Mode, Name, Op, Protocol, Rule
 
 Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
 Mebibytes = Annotated[int, Meta(ge=16, le=65_536)]
@@ -132,8 +132,8 @@ class TaskLimits(Table, frozen=True):
     task_s: Seconds | None = None
 
 
-class DoneWhen(Table, frozen=True):
-    """One of `done_when`: a result that must have been seen, `{tool = "pump", path = "on", equals = true}`."""
+class Wanted(Table, frozen=True):
+    """A result that must be seen, `{tool = "pump", path = "on", equals = true}`: one of `done_when` or `only_if`."""
 
     tool: str
     args: dict[str, object] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class TaskType(Table, frozen=True):
     # query offers only tools that read; default: the request's, else act
     min_observations: Annotated[int, Meta(ge=0, le=100)] | None = None
     # results the model must have seen before it may finish; default: 1 where tools are offered, else 0
-    done_when: tuple[DoneWhen, ...] = ()
+    done_when: tuple[Wanted, ...] = ()
     # what must have come true before the task counts as achieved, by what tools returned since the last act
     protocol: Protocol | None = None
     # default: the endpoint's
@@ -167,6 +167,23 @@ class TaskType(Table, frozen=True):
     commands: Annotated[int, Meta(ge=1, le=32)] = 1
     # lines that may run in protocol command; a tiny model is right about three times in four, per line
     limits: TaskLimits = TaskLimits()
+
+
+class Gate(Table, frozen=True):
+    """`[gate.TOOL]`: bounds of one tool, for the model and for direct calls alike. Each may be left out."""
+
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # parameter = [least, most], both allowed; within what the tool itself takes
+    rate: str | None = None
+    # 6/minute: the most starts in any second, minute, hour or day; kept over restarts
+    dwell_s: Seconds | None = None
+    # least seconds between two starts; kept over restarts
+    hours: str | None = None
+    # 07:00-22:00: when it may run, by local time; while the clock is not trusted it may not
+    requires: tuple[str, ...] = ()
+    # tools that must have given a value in the same task before
+    only_if: tuple[Wanted, ...] = ()
+    # interlocks: reads whose fresh value must meet a condition right before the start
 
 
 class Log(Table, frozen=True):
@@ -187,6 +204,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     memory: Memory = Memory()
     access: Access = Access()
     task_types: dict[str, TaskType] = field(default_factory=dict)
+    gates: dict[str, Rule] = field(default_factory=dict)
+    # by tool; what its declaration says holds as well
     log: Log = Log()
     files: tuple[Path, ...] = ()
     # what was read, in order: the file and its conf.d

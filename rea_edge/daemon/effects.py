@@ -10,19 +10,22 @@ import msgspec
 from rea_edge import gate
 from rea_edge.aliases import aliases, renamed_tools
 from rea_edge.cancel import Cancel
+from rea_edge.clock import Clock
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
 from rea_edge.config.prompts import fits_every_protocol, prompt_file
-from rea_edge.config.settings import DoneWhen
+from rea_edge.config.rules import criterion_of
+from rea_edge.daemon.gates import Gates
 from rea_edge.endpoints import Chosen, Endpoints, Needs
 from rea_edge.errors import EndpointFailed, RequestRefused, StoreFull
 from rea_edge.gate import Policy
 from rea_edge.records import (
+    Act,
     Answer,
     Begun,
     Call,
-    Criterion,
     EffectClass,
+    Fault,
     Job,
     Moved,
     Protocol,
@@ -53,9 +56,10 @@ class NodeEffects:
     What only a task needs (the client, openings, the probe) is imported at the first one.
     """
 
-    def __init__(self, settings: Settings, toolbox: Toolbox, store: Store) -> None:
+    def __init__(self, settings: Settings, toolbox: Toolbox, store: Store, clock: Clock) -> None:
         self._settings = settings
         self.toolbox = toolbox
+        self.gates = Gates(settings.gates, store, clock)
         given = [settings.broker.password, *(one.api_key for one in settings.endpoints)]
         self.endpoints = Endpoints(settings.endpoints, _Kept(store))
         self._secrets = [secret.reveal() for secret in given if secret is not None]
@@ -92,7 +96,7 @@ class NodeEffects:
             commands=kind.commands,
             aliases=table,
             repeats=kind.repeats,
-            done_when=tuple(_criterion(wanted) for wanted in kind.done_when),
+            done_when=tuple(criterion_of(wanted) for wanted in kind.done_when),
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
             seconds=round(chosen.seconds, 3),
             bounds=bounds,
@@ -124,12 +128,22 @@ class NodeEffects:
         answer = self.endpoints.ask(begun.endpoint, body, self._for_run(run.job, begun), seconds, cancel)
         return msgspec.structs.replace(answer, message=redacted(answer.message, self._secrets))
 
-    def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
+    def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
+        job, call = run.job, act.call
         kind = self._settings.task_type(job.type)
         if kind is None:
             return _gone(job)
         policy = Policy(mode="act") if job.call is not None else policy_of(job, kind)
-        return gate.refusal(policy, call, self.effect(call, effect), self.toolbox.tools)
+        tools = self.toolbox.tools
+        if why := gate.refusal(policy, call, self.effect(call, act.effect), tools):
+            return why
+        done = None if job.call is not None else gate.done_in(run)
+        request_id = f"{run.id}-{act.n}-if"
+
+        def read(asked: Call) -> Result:
+            return self._run(asked, request_id, act.seconds, cancel, lambda: True)
+
+        return self.gates.refusal(call, tools, done, read)
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
         """The stricter of what the run recorded and what the tool is now."""
@@ -137,6 +151,17 @@ class NodeEffects:
         return recorded if now is None else max(recorded, now.effect, key=STRICTNESS.index)
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+        denied: str | None = None
+
+        def counted() -> bool:
+            nonlocal denied
+            denied = self.gates.take(call.name)
+            return denied is None and starting()
+
+        result = self._run(call, request_id, seconds, cancel, counted)
+        return result if denied is None else Fault(fault="denied", message=denied)
+
+    def _run(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         ended = threading.Event()
         cancel.subscribe(ended.set)
         try:
@@ -209,11 +234,6 @@ def policy_of(job: Job, kind: TaskType) -> Policy:
 def _gone(job: Job) -> str:
     # Never the default type in its place: that may allow more.
     return f"the task type {job.type!r} does not exist on this node any more"
-
-
-def _criterion(wanted: DoneWhen) -> Criterion:
-    value = wanted.value if wanted.equals is None else wanted.equals
-    return Criterion(tool=wanted.tool, args=wanted.args, path=wanted.path, op=wanted.op or "==", value=value)
 
 
 def _least(kind: TaskType, offers: tuple[object, ...]) -> int:

@@ -66,7 +66,7 @@ class Node:
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
         self._tool_faults = loaded.faults
-        self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store)
+        self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store, clock)
         self._waiting = Waiting()
         self._progress_of = RunningStates()
         self._old = self._rows_to_take_up()
@@ -265,6 +265,7 @@ class Node:
         found = [
             *([f"state: {self._store.lost}"] if self._store.lost else []),
             *self._tool_faults,
+            *self._effects.gates.faults(self._effects.toolbox.tools),
             *self._effects.endpoints.faults(),
             *(f"broker does not let us read {one}: check its access rules" for one in link.refused),
             *([self._post.refused] if self._post.refused else []),

@@ -13,7 +13,7 @@ import pytest
 from rea_edge.canonical import canonical
 from rea_edge.config import Memory, Secret, Settings, TaskType, config_hash, default_id, load, public, tool_files
 from rea_edge.errors import ConfigInvalid
-from rea_edge.records import Limits
+from rea_edge.records import Criterion, Hours, Limits, Rate, Rule
 from rea_edge.topics import is_name
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +61,13 @@ protocol = "command"
 prompt = "mine.txt"
 commands = 2
 limits = {steps = 3, task_s = 60}
+[gate.set_pump]
+rate = "6/minute"
+dwell_s = 10.0
+ranges = {percent = [0, 80]}
+hours = "07:00-22:00"
+requires = ["read_sensor"]
+only_if = [{tool = "read_sensor", path = "value", op = "<", value = 60}]
 [log]
 level = "debug"
 """
@@ -101,6 +108,14 @@ def test_every_setting_of_the_file_arrives(whole: Settings, tmp_path: Path) -> N
     assert whole.memory == Memory(soft_mib=50)
     assert whole.access.plain_text == "act"
     assert whole.log.level == "debug"
+    assert whole.gates["set_pump"] == Rule(
+        ranges={"percent": (0, 80)},
+        rate=Rate(times=6, seconds=60.0),
+        dwell_s=10.0,
+        hours=Hours(first=420, last=1320),
+        requires=("read_sensor",),
+        only_if=(Criterion(tool="read_sensor", args={}, path="value", op="<", value=60),),
+    )
     check = whole.task_type("check")
     assert check is not None
     assert check.prompt == str(tmp_path / "mine.txt")
@@ -204,7 +219,18 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
             "[task.x]\nprompt = 'klingon'",
             "task.x.prompt: expected a file or one of command, json, native, react, zh, got",
         ),
-        ("[gate.set_pump]\nrate = '6/minute'", "gate: not supported yet"),
+        ("[gate.set_pump]\nconfirm = 'always'", "gate.set_pump.confirm: not supported yet"),
+        ("[gate.'Set Pump']\nrate = '6/minute'", "gate.Set Pump: expected the name of a tool"),
+        ("[gate.set_pump]\nrate = '6 a day'", "gate.set_pump.rate: expected a rate such as 6/minute"),
+        ("[gate.set_pump]\nhours = 'noon'", "gate.set_pump.hours: expected hours such as 07:00-22:00, got 'noon'"),
+        ("[gate.set_pump]\nranges = {percent = [80, 0]}", "gate.set_pump.ranges.percent: expected [least, most]"),
+        ("[gate.set_pump]\nranges = {percent = 80}", "gate.set_pump.ranges"),
+        ("[gate.set_pump]\nrequires = ['A b']", "gate.set_pump.requires[0]: expected the name of a tool"),
+        (
+            "[gate.set_pump]\nonly_if = [{tool = 'a'}]",
+            "gate.set_pump.only_if[0]: expected either equals, or op and value",
+        ),
+        ("[gate.set_pump]\nspeed = 1", "gate.set_pump.speed: unknown key"),
         ("[access]\nsenders = ['a']", "access.senders: not supported yet"),
         ("[access]\noperators = ['a']", "access.operators: not supported yet"),
         ("[access]\ncallers = {a = ['b']}", "access.callers: not supported yet"),

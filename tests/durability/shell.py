@@ -20,7 +20,21 @@ from msgspec import Raw
 from rea_edge.cancel import Cancel
 from rea_edge.errors import EndpointFailed
 from rea_edge.journal import Journal, encode
-from rea_edge.records import Answer, Begun, Call, EffectClass, Job, Moved, Offer, Ok, Protocol, Result, Run, Switched
+from rea_edge.records import (
+    Act,
+    Answer,
+    Begun,
+    Call,
+    EffectClass,
+    Job,
+    Moved,
+    Offer,
+    Ok,
+    Protocol,
+    Result,
+    Run,
+    Switched,
+)
 from rea_edge.report import Report
 from rea_edge.runner import Runner
 from rea_edge.store import Store, Transaction
@@ -111,7 +125,7 @@ class Scripted:
             message=Raw(msgspec.json.encode(message)), finish_reason="stop", prompt_tokens=40, completion_tokens=5
         )
 
-    def refusal(self, job: Job, call: Call, effect: EffectClass) -> str | None:
+    def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
         return None
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rea_edge.cancel import Cancel
+from rea_edge.clock import Clock
 from rea_edge.config import Broker, Endpoint, Node, Settings
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.emulated.endpoint import Fault, Held, Message, Scripted, ScriptedEndpoint
@@ -35,7 +36,7 @@ class Shell:
     def __init__(self, folder: Path, endpoints: tuple[Endpoint, ...]) -> None:
         settings = Settings(node=Node(id="n"), broker=Broker(), endpoints=endpoints)
         self.store = Store.open(folder / "state")
-        self.effects = NodeEffects(settings, Toolbox(ToolHost(folder, (), memory_mib=48), ()), self.store)
+        self.effects = NodeEffects(settings, Toolbox(ToolHost(folder, (), memory_mib=48), ()), self.store, Clock())
         self._journal = Journal(self.store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
 
     def submit(self, limits: Limits) -> HeldRun:

@@ -1,0 +1,117 @@
+"""The rules of tools applied on this node: their starts counted over restarts, their interlocks read. Runs no act.
+
+The judgement itself is `gate`'s, and pure. Thread-safe: two lanes may ask for one tool at once.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from rea_edge import gate
+from rea_edge.clock import Clock, boot_id, boot_s, local_minute
+from rea_edge.gate import Facts
+from rea_edge.records import Call, Criterion, Fault, Ok, Result, Rule, Tool
+from rea_edge.rules import MOST_IN_A_RATE
+from rea_edge.store import Store
+
+Read = Callable[[Call], Result]
+
+
+class Start(msgspec.Struct, frozen=True, array_like=True):
+    """When a tool was started: boot-time seconds of which boot, and wall seconds where the clock was trusted."""
+
+    boot: str
+    boot_s: float
+    at: float | None
+
+
+class Gates:
+    """`configured` are the rules of `[gate.NAME]`; a tool's own declaration holds beside them."""
+
+    def __init__(self, configured: Mapping[str, Rule], store: Store, clock: Clock) -> None:
+        self._configured = configured
+        self._store = store
+        self._clock = clock
+        self._boot = boot_id()
+        self._lock = threading.Lock()
+        self._starts: dict[str, list[Start]] = {}  # by tool, the newest first; those without a rule are not counted
+
+    def refusal(self, call: Call, tools: Mapping[str, Tool], done: frozenset[str] | None, read: Read) -> str | None:
+        """Why the rules do not let this call run now, or None. `read` runs the interlocks' reads, each within its time."""
+        now = self._clock.now()
+        facts = Facts(minute=None if now is None else local_minute(now), done=done)
+        for rule in self._rules(call.name):
+            if why := gate.breach(rule, call, tools[call.name].parameters, facts):
+                return why
+            for criterion in rule.only_if:
+                if why := self._held_back(call.name, criterion, tools, read):
+                    return why
+        return None
+
+    def take(self, name: str) -> str | None:
+        """At the moment of a start: why the tool may not start now, or None, and then the start is counted.
+
+        On disk before the start, so that a crash cannot forget it; raises what a transaction of the store raises.
+        """
+        rules = [rule for rule in self._rules(name) if rule.rate is not None or rule.dwell_s]
+        if not rules:
+            return None
+        with self._lock:
+            starts = self._known(name)
+            ago_s = [self._ago_s(start) for start in starts]
+            for rule in rules:
+                if why := gate.too_soon(rule, name, ago_s):
+                    return why
+            starts = [Start(self._boot, boot_s(), self._clock.now()), *starts][:MOST_IN_A_RATE]
+            with self._store.transaction() as tx:
+                tx.meta_set(f"starts:{name}", msgspec.json.encode(starts).decode())
+            self._starts[name] = starts
+        return None
+
+    def faults(self, tools: Mapping[str, Tool]) -> list[str]:
+        """Rules that name what is not there. Their tools are held back, or nothing is: either way somebody must look."""
+        found = [f"gate.{name}: there is no tool of this name" for name in self._configured if name not in tools]
+        for name, rule in self._configured.items():
+            known = _parameters(tools[name]) if name in tools else rule.ranges
+            found += [
+                f"gate.{name}.ranges.{key}: {name} has no such parameter" for key in rule.ranges if key not in known
+            ]
+            found += [f"gate.{name}.requires: there is no tool {one!r}" for one in rule.requires if one not in tools]
+            for criterion in rule.only_if:
+                reads = criterion.tool in tools and tools[criterion.tool].effect == "read"
+                found += [] if reads else [f"gate.{name}.only_if: {criterion.tool} is no tool that reads"]
+        return found
+
+    def _rules(self, name: str) -> list[Rule]:
+        rule = self._configured.get(name)
+        return [] if rule is None else [rule]
+
+    def _held_back(self, name: str, criterion: Criterion, tools: Mapping[str, Tool], read: Read) -> str | None:
+        call = Call(name=criterion.tool, args=criterion.args)
+        if call.name not in tools or tools[call.name].effect != "read":
+            return f"{name} may run only by what {call.name} says, and that is no tool that reads"
+        match read(call):
+            case Ok(data=data):
+                return gate.unlocked(criterion, name, msgspec.json.decode(data))
+            case Fault(message=message):
+                return f"{name} may run only by what {call.name} says, and that failed: {message}"
+
+    def _known(self, name: str) -> list[Start]:
+        if name not in self._starts:
+            kept = self._store.meta_get(f"starts:{name}")
+            self._starts[name] = msgspec.json.decode(kept, type=list[Start]) if kept else []
+        return self._starts[name]
+
+    def _ago_s(self, start: Start) -> float:
+        """How long ago; where nobody can say, the least that it can be, so that no restart shortens a rest."""
+        if start.boot == self._boot:
+            return boot_s() - start.boot_s
+        now = self._clock.now()
+        by_wall_s = 0.0 if now is None or start.at is None else now - start.at
+        return max(by_wall_s, boot_s())
+
+
+def _parameters(tool: Tool) -> Mapping[str, object]:
+    properties = tool.parameters.get("properties")
+    return properties if isinstance(properties, dict) else {}

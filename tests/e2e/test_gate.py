@@ -1,0 +1,88 @@
+"""The gate from outside: what `[gate.NAME]` forbids does not run, by a task, by a direct call, after a restart."""
+
+import time
+
+from rea_edge.client import Client
+from rea_edge.emulated.endpoint import ScriptedEndpoint
+from tests.brokers import AnyBroker, Mosquitto, wait_until
+from tests.e2e.conftest import MakeHouse
+from tests.e2e.house import call, endpoint_table, finish, questions, script, wait_online
+
+
+def code_of(client: Client, tool: str, **args: object) -> tuple[str, str]:
+    reply = client.ask("call", {"args": args}, tool)
+    return ("ok", "") if reply.error is None else (reply.error.code, reply.error.message)
+
+
+def test_a_value_out_of_its_range_does_not_run(broker: AnyBroker, make_house: MakeHouse) -> None:
+    house = make_house(broker, extra="[gate.turn]\nranges = {percent = [10, 80]}").start()
+    with house.client() as client:
+        wait_online(client)
+        assert code_of(client, "turn", percent=80) == ("ok", "")
+        code, words = code_of(client, "turn", percent=81)
+        assert code == "policy_denied" and "from 10 to 80" in words
+        assert len(house.ledger("turn")) == 1
+
+
+def test_a_rest_between_two_starts_holds_over_a_kill(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto, extra="[gate.ring]\ndwell_s = 3600").start()
+    with house.client() as client:
+        wait_online(client)
+        assert code_of(client, "ring") == ("ok", "")
+        assert code_of(client, "ring")[0] == "policy_denied"
+        house.kill()
+        house.start()
+        wait_online(client)
+        code, words = code_of(client, "ring")
+        assert code == "policy_denied" and "must rest 3600 s" in words
+        assert len(house.ledger("ring")) == 1
+
+
+def test_a_rate_is_kept_by_tasks_and_direct_calls_together(broker: AnyBroker, make_house: MakeHouse) -> None:
+    answers = script(call("turn", percent=1), call("turn", percent=2), finish("The valve stands at 1."))
+    with ScriptedEndpoint(answers) as endpoint:
+        house = make_house(broker, extra='[gate.turn]\nrate = "2/hour"\n' + endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            assert code_of(client, "turn", percent=50) == ("ok", "")
+            task_id, _ = client.submit({"goal": "Turn the valve to 1, then to 2."})
+            state = client.watch(task_id, None)
+        assert [one.result for one in state.done] == ["ok", "denied"]
+        assert len(house.ledger("turn")) == 2
+        assert b"2 times in 3600 s" in questions(endpoint)[-1]
+
+
+def test_an_interlock_reads_afresh_and_lets_nothing_run_against_it(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    rules = (
+        '[gate.turn]\nonly_if = [{tool = "look", args = {name = "tank"}, path = "level", op = "<", value = 50}]\n'
+        '[gate.ring]\nonly_if = [{tool = "look", args = {name = "pipe"}, path = "level", op = "<", value = 50}]\n'
+    )
+    house = make_house(mosquitto, extra=rules).start()
+    with house.client() as client:
+        wait_online(client)
+        code, words = code_of(client, "turn", percent=50)
+        assert code == "policy_denied" and "look" in words and "71.5" in words
+        assert code_of(client, "ring") == ("ok", "")
+        assert not house.ledger("turn")
+
+
+def test_hours_hold_everything_back_where_the_clock_is_not_trusted_or_it_is_late(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    # One minute of the day, far from now: shut with a trusted clock and with one that is not.
+    hour = (time.localtime().tm_hour + 12) % 24
+    house = make_house(mosquitto, extra=f'[gate.ring]\nhours = "{hour:02d}:00-{hour:02d}:01"').start()
+    with house.client() as client:
+        wait_online(client)
+        assert code_of(client, "ring")[0] == "policy_denied"
+        assert not house.ledger("ring")
+
+
+def test_a_rule_for_a_tool_that_is_not_there_is_a_fault(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    rules = "[gate.rong]\ndwell_s = 1\n[gate.turn]\nranges = {percentage = [0, 1]}\n"
+    house = make_house(mosquitto, extra=rules).start()
+    with house.client() as client:
+        wait_online(client)
+        wait_until(lambda: len(client.status().faults) == 2, "both are named", 10)
+        assert any("gate.rong" in fault for fault in client.status().faults)
+        assert any("gate.turn.ranges.percentage" in fault for fault in client.status().faults)
