@@ -1,7 +1,8 @@
-"""Going in circles: the same call with the same result, and a tool that only fails. Pure.
+"""Going in circles: the same call with the same result, a tool that only fails, a call that was refused. Pure.
 
 A call that gave the same result twice (`repeats`) is refused, and asked for once more it ends the run; a tool that
-failed three times in a row is closed. An act that ran makes every other reading new, since the world may be another.
+failed three times in a row is closed; what the gate refused stays refused for the run. An act that ran makes every
+other reading new, since the world may be another.
 """
 
 from hashlib import sha256
@@ -40,6 +41,8 @@ def remark(run: Run, call: Call) -> str:
 
 def refusal(run: Run, call: Call) -> str | None:
     """Why this call is not started, or None."""
+    if why := run.denied.get(_key(call)):
+        return f"not run: it was refused before, and stays so for this task: {why}"
     if run.failing.get(call.name, 0) >= FAILURES:
         return f"{_named(run, call)} is closed for this task: it failed {FAILURES} times in a row"
     if (times := _times(run, call)) >= _most(run):
@@ -49,10 +52,10 @@ def refusal(run: Run, call: Call) -> str | None:
     return None
 
 
-def after_refusal(run: Run, call: Call) -> Run:
-    """The run with this call refused, if it was for going in circles; the gate's refusals may be lifted any time."""
+def after_refusal(run: Run, call: Call, reason: str) -> Run:
+    """The run with this call refused: by the gate, which is told once, or for going in circles."""
     if refusal(run, call) is None:
-        return run
+        return msgspec.structs.replace(run, denied={**run.denied, _key(call): reason})
     return msgspec.structs.replace(run, warned=(*run.warned, _subject(run, call)))
 
 
@@ -60,7 +63,9 @@ def endless(run: Run, call: Call) -> str | None:
     """Why the run has to end instead of refusing this call a second time, or None."""
     if refusal(run, call) is None or _subject(run, call) not in run.warned:
         return None
-    why = "a tool that is closed" if run.failing.get(call.name, 0) >= FAILURES else "a call whose result is known"
+    closed = run.failing.get(call.name, 0) >= FAILURES
+    why = "a tool that is closed" if closed else "a call whose result is known"
+    why = "a call that was refused" if _key(call) in run.denied else why
     return f"going in circles: {call.name} was asked for again, {why}"
 
 

@@ -66,10 +66,10 @@ def as_request(keys: Mapping[str, object], kind: type[T]) -> T:
         raise RequestRefused("bad_request", str(exc)) from exc
 
 
-def call_hash(tool: str, args: Mapping[str, object]) -> str:
-    """Names the body of a direct call: its tool and arguments, as sent."""
+def call_hash(tool: str, args: Mapping[str, object], *, dry_run: bool) -> str:
+    """Names the body of a direct call: its tool and arguments, as sent, and whether it is only tried."""
     try:
-        return canonical.body_hash({"tool": tool, "args": args})
+        return canonical.body_hash({"tool": tool, "args": args} | ({"dry_run": True} if dry_run else {}))
     except ValueError as exc:
         raise RequestRefused("bad_request", f"args: {exc}") from exc
 
@@ -78,8 +78,6 @@ def check_task(request: TaskRequest) -> None:
     """Refuse what a task may ask by the contract but this version does not do: never ignored in silence."""
     if request.continues is not None:
         raise RequestRefused("bad_request", "continues: follow-up tasks are not supported by this version")
-    if request.dry_run:
-        raise RequestRefused("bad_request", "dry_run is not supported for tasks by this version")
     if len(request.goal.encode()) > PAYLOAD_MAX or not request.goal.strip():
         raise RequestRefused("bad_request", "goal: must say something")
 

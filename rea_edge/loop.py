@@ -265,7 +265,7 @@ def _refused(run: Run, event: Refused) -> Run:
     run = _with(run, open=tuple(rest), done=(*run.done, done), strikes=0)
     if run.job.call is not None:
         return _close(run, _failed(run, "policy_denied", event.reason))
-    run = circles.after_refusal(run, head.call)
+    run = circles.after_refusal(run, head.call, event.reason)
     if _one_line(run):
         ended = outcome.gave_up(run, event.reason)
         return _close(run, msgspec.structs.replace(ended, error="policy_denied"))

@@ -185,9 +185,7 @@ class Mailbox:
 
     def _take_call(self, inbound: Inbound, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         request = intake.as_request(letter.keys, CallRequest)
-        if request.dry_run:
-            raise RequestRefused("bad_request", "dry_run is not supported by this version")
-        body = intake.call_hash(inbound.leaf, request.args)
+        body = intake.call_hash(inbound.leaf, request.args, dry_run=request.dry_run)
 
         def job() -> Job:
             self._check(incoming, request, "call")

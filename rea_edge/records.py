@@ -110,6 +110,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     mode: Mode = "act"
     limits: Limits = field(default_factory=Limits)
     context: Args = field(default_factory=dict)
+    dry_run: bool = False  # what acts is not run, and says so
     call: Call | None = None
     effect: EffectClass = "once"
     trace: str = ""
@@ -185,6 +186,7 @@ class Run(Frozen, frozen=True, kw_only=True):
     seen: tuple[Seen, ...] = ()  # since the last act
     failing: dict[str, int] = field(default_factory=dict)  # by tool: failures in a row
     found: dict[int, str] = field(default_factory=dict)  # by place in `done_when`: what the newest result lacks
+    denied: dict[str, str] = field(default_factory=dict)  # by call, as digest: why the gate refused it
     warned: tuple[str, ...] = ()  # calls and tools that were refused for going in circles
     strikes: int = 0  # unclean starts in a row with an effect under way
     cancel: str | None = None

@@ -43,6 +43,7 @@ from rea_edge.wire import PUBLISH_MAX, ErrorBody, EventKind, Reply, TaskEvent, T
 TEXT_MAX = 6144  # bytes, as JSON, of one text in a state or live event
 LINE_MAX = PUBLISH_MAX - 2048  # bytes of one line of a listing: a reply always holds at least one
 _ROOM = 1024  # bytes left for the envelope when a body is cut to `PUBLISH_MAX`
+_DRY = "a dry run: nothing that acts was run"
 _JOURNAL = "query journal"
 STATE_FILE = "the state file: rea-edge show --state"
 
@@ -101,13 +102,14 @@ class Report:
             step=run.used.steps,
             outcome=ended.outcome if ended else None,
             answer=cut(ended.answer, TEXT_MAX) if ended else None,
-            reason=cut(ended.reason, TEXT_MAX) or None if ended else None,
+            reason=cut(ended.reason or _DRY * run.job.dry_run, TEXT_MAX) or None if ended else None,
             limit=ended.limit if ended else None,
             error=ended.error if ended else None,
             done=list(run.done),
             done_total=len(run.done),
             usage=run.used,
             limits=run.job.limits,
+            dry_run=run.job.dry_run,
             trace=run.job.trace,
             at=self.at(),
             up_ms=self.up_ms(),

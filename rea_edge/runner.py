@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 from typing import Protocol as Port
 
 import msgspec
+from msgspec import Raw
 
 from rea_edge import budget, context, decision, loop, trouble
 from rea_edge.cancel import Cancel, Stopped
@@ -33,6 +34,7 @@ from rea_edge.records import (
     Intended,
     Job,
     Moved,
+    Ok,
     Outcome,
     Protocol,
     Record,
@@ -49,6 +51,7 @@ from rea_edge.records import (
 from rea_edge.store import RunRow
 
 BEGIN_S = 90.0  # a probe with its retries
+NOT_RUN = Raw(b'{"dry_run":true,"note":"valid and allowed, and not run: this is a dry run"}')
 BETWEEN_S = 30.0  # commits and reading; a disk that takes longer is broken
 
 
@@ -201,6 +204,9 @@ class Runner:
         if held.run.cancel is not None:
             return  # it came in with that commit: the table decides, before anything has started
         effect = self._effects.effect(act.call, act.effect)
+        if held.run.job.dry_run and effect != "read":
+            held.note(Returned(n=act.n, result=Ok(data=NOT_RUN), seconds=0.0))
+            return
         began = False
 
         def starting() -> bool:

@@ -98,6 +98,7 @@ class TaskState(Published, frozen=True, kw_only=True):
     done_total: int = 0
     usage: Usage = field(default_factory=Usage)
     limits: Limits = field(default_factory=Limits)
+    dry_run: bool = False
     trace: str = ""
     at: str | None = None
     up_ms: int = 0

@@ -94,12 +94,16 @@ def test_a_success_in_between_starts_the_count_of_failures_again() -> None:
     assert isinstance(next_effect(answer(run, call(READ))), Act)
 
 
-def test_a_refusal_of_the_gate_is_no_circle() -> None:
-    run = ready()
-    for _ in range(3):
-        run = answer(run, call(ALARM))
-        assert isinstance(next_effect(run), Act)
-        run = apply(run, Refused(n=run.calls, reason="not now"))
+def test_what_the_gate_refused_is_told_once_then_refused_unasked_then_the_end() -> None:
+    run = answer(ready(), call(ALARM))
+    assert isinstance(next_effect(run), Act)
+    run = apply(run, Refused(n=run.calls, reason="not before seven"))
+    assert "not before seven" in told(run)
+    run = refused(run, ALARM)
+    assert "refused before" in told(run) and "not before seven" in told(run)
+    assert isinstance(next_effect(answer(run, call(FAN))), Act), "other calls stay open"
+    end = end_of(answer(run, call(ALARM)))
+    assert end.outcome == "gave_up" and "a call that was refused" in end.reason
 
 
 def test_a_task_type_may_allow_more_repetitions() -> None:

@@ -21,6 +21,8 @@ CALL_WAIT_S = 60.0  # beyond the node's silence: a direct call may wait for its 
 def task(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     keys: Args = {"goal": args.goal, "mode": "query" if args.query else "act"}
     keys |= {key: value for key, value in (("id", args.id), ("type", args.kind)) if value}
+    if args.dry_run:
+        keys["dry_run"] = True
     if args.steps is not None:
         keys["limits"] = {"steps": args.steps}
     task_id, _ = client.submit(keys)
@@ -68,7 +70,8 @@ def tasks(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 
 def call(client: Client, args: argparse.Namespace, screen: Screen) -> int:
-    reply = client.ask("call", {"id": new_id(), "args": _arguments(args.args)}, args.tool, wait_s=CALL_WAIT_S)
+    keys: Args = {"id": new_id(), "args": _arguments(args.args)} | ({"dry_run": True} if args.dry_run else {})
+    reply = client.ask("call", keys, args.tool, wait_s=CALL_WAIT_S)
     if args.json:
         screen.say(msgspec.json.encode(reply).decode())
     elif reply.error is not None:

@@ -41,6 +41,7 @@ def public(settings: Settings) -> dict[str, object]:
             }
             for name, kind in sorted(settings.task_types.items())
         },
+        "gate": {name: msgspec.to_builtins(rule) for name, rule in sorted(settings.gates.items())},
         "log": _some(settings.log, "level"),
         "config_hash": config_hash(settings),
     }

@@ -61,6 +61,7 @@ class NodeDesk:
             mode=mode,
             limits=budget.clamp(asked, self._settings.limits_of(kind)),
             context=request.context,
+            dry_run=request.dry_run,
         )
 
     def job_of_call(self, who: str, tool: str, request: CallRequest) -> Job:
@@ -78,7 +79,9 @@ class NodeDesk:
         # A direct call brings its own patience: the tool's, for all its attempts.
         seconds = found.timeout_s * (found.retries + 1) + 5.0
         limits = Limits(steps=1, tokens=1, answer_tokens=1, tool_s=seconds, task_s=seconds)
-        return Job(limits=limits, call=Call(name=tool, args=_as_args(args)), effect=found.effect)
+        return Job(
+            limits=limits, call=Call(name=tool, args=_as_args(args)), effect=found.effect, dry_run=request.dry_run
+        )
 
     def room(self, kind: Literal["task", "call"]) -> int:
         return self._settings.queue.size if kind == "task" else CALLS_WAITING

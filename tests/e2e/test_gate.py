@@ -86,3 +86,23 @@ def test_a_rule_for_a_tool_that_is_not_there_is_a_fault(mosquitto: Mosquitto, ma
         wait_until(lambda: len(client.status().faults) == 2, "both are named", 10)
         assert any("gate.rong" in fault for fault in client.status().faults)
         assert any("gate.turn.ranges.percentage" in fault for fault in client.status().faults)
+
+
+def test_a_dry_run_passes_the_gate_and_runs_nothing_that_acts(broker: AnyBroker, make_house: MakeHouse) -> None:
+    answers = script(call("look", name="tank"), call("turn", percent=20), call("turn", percent=90), finish("Turned."))
+    rules = "[gate.turn]\nranges = {percent = [0, 80]}\n"
+    with ScriptedEndpoint(answers) as endpoint:
+        house = make_house(broker, extra=rules + endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            task_id, _ = client.submit({"goal": "Turn the valve.", "dry_run": True})
+            state = client.watch(task_id, None)
+            reply = client.ask("call", {"args": {"percent": 5}, "dry_run": True}, "turn")
+            assert reply.ok and isinstance(reply.data, dict) and reply.data["dry_run"] is True
+            assert client.ask("call", {"args": {"percent": 85}, "dry_run": True}, "turn").error is not None
+        assert [one.result for one in state.done] == ["ok", "ok", "denied"]
+        assert state.dry_run and state.reason == "a dry run: nothing that acts was run"
+        assert not house.ledger("turn")
+        typed = house.run_command("call", "turn", "percent=5", "--dry-run")
+        assert typed.returncode == 0 and "not run" in typed.stdout
+        assert not house.ledger("turn")
