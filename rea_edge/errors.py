@@ -6,6 +6,7 @@ ReaError
 ├── OperatorError       the operator
 │   ├── ConfigInvalid   exit 78: correct the named place
 │   ├── ToolInvalid     the named tool file or key; its tools are absent until then
+│   ├── RunUnreadable   the machine cannot follow a run's journal: that run is ended, the others go on
 │   └── StoreUnusable   the state file or its disk
 │       ├── StoreBusy   exit 75: another process holds the file
 │       ├── StoreFull   nothing was written; go on when there is room
@@ -66,6 +67,10 @@ class ToolInvalid(OperatorError):
     def __init__(self, place: str, message: str) -> None:
         super().__init__(f"{place}: {message}")
         self.place = place
+
+
+class RunUnreadable(OperatorError):
+    """A run whose journal holds what this version does not know, or that shows a bug of ours. The message names the row."""
 
 
 class StoreUnusable(OperatorError):

@@ -4,13 +4,18 @@ The one writer of events. Other threads add theirs (a cancel) by `add`; the lane
 next commit, in the order of the rows. What a commit publishes is put into the outbox in the same transaction.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 import msgspec
 
-from rea_edge.records import Ended, Event, Job, Resumed, Run, State
+from rea_edge.errors import RunUnreadable
+from rea_edge.records import Asked, Effect, Ended, Event, Job, Resumed, Run, State
 from rea_edge.store import Reading, RunRow, Store, Transaction
+
+log = logging.getLogger("rea_edge.journal")
 
 _EVENT = msgspec.json.Decoder(Event)
 _JOB = msgspec.json.Decoder(Job)
@@ -36,20 +41,65 @@ def encode(value: Event | Job) -> bytes:
 
 
 def run_from(reading: Reading, row: RunRow) -> Run:
-    """The run as its rows add up, read inside a transaction, outside, or from a copy."""
-    from rea_edge import loop
+    """The run as its rows add up, read inside a transaction, outside, or from a copy.
 
-    run = loop.start(reading.run_name(row.row), decode_job(row))
-    for body in reading.events(row.row):
-        run = applied(run, decode_event(body))
+    Raises `RunUnreadable` where they do not, unless the run was ended for that: then it is given as far as it can be
+    followed, with that end.
+    """
+    run, fault = followed(reading.run_name(row.row), row, reading.events(row.row))
+    if fault is not None and run.phase != "ended":
+        raise fault
     return run
+
+
+def followed(
+    name: str, row: RunRow, bodies: Sequence[bytes], seen: Callable[[Run, Event], None] = lambda run, event: None
+) -> tuple[Run, RunUnreadable | None]:
+    """A run as far as the machine can follow its journal, and what it stopped at. `seen` is told each event, with the
+    run right after it."""
+    from rea_edge import loop, outcome
+
+    run = loop.start(name, Job())
+    try:
+        with machine(run, "its request"):
+            run = loop.start(name, decode_job(row))
+        for body in bodies:
+            with machine(run, f"event {run.seq} of its journal"):
+                event = decode_event(body)
+                run = loop.apply(run, event)
+            seen(run, event)
+    except RunUnreadable as fault:
+        last = next(readable(bodies[-1:]), None)
+        if row.state == "ended" and isinstance(last, Ended):
+            run = outcome.broken_off(run, last, len(bodies))
+        return run, fault
+    return run, None
+
+
+def readable(bodies: Iterable[bytes]) -> Iterator[Event]:
+    """The events up to the first that this version does not know."""
+    with suppress(msgspec.MsgspecError):
+        yield from map(decode_event, bodies)
+
+
+@contextmanager
+def machine(run: Run, at: str) -> Iterator[None]:
+    """The machine is pure: what it raises about a run, it raises at every start. That ends the run, not the node."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as exc:
+        row = run.id.rpartition("-")[2]
+        raise RunUnreadable(f"row {row} (run {run.id}), {at}: {type(exc).__name__}: {exc}"[:1000]) from exc
 
 
 def applied(run: Run, event: Event) -> Run:
     """The run after this event. The machine is loaded at the first: a node that waits for work does not need it."""
     from rea_edge import loop
 
-    return loop.apply(run, event)
+    with machine(run, f"event {run.seq} of its journal"):
+        return loop.apply(run, event)
 
 
 class Journal:
@@ -63,6 +113,21 @@ class Journal:
     def load(self, row: RunRow) -> "Held":
         """Take up a run from its rows."""
         return Held(self._store, self._publish, self._clock, row, run_from(self._store, row))
+
+    def give_up(self, row: RunRow, fault: RunUnreadable) -> tuple[Run, RunRow]:
+        """End a run that the machine cannot follow, as failed, and tell its sender. Raises as `Held.commit` does."""
+        from rea_edge import outcome
+
+        log.error("event=run_unreadable row=%d who=%s task_id=%s", row.row, row.who, row.id, exc_info=fault)
+        ended = outcome.unreadable(str(fault))
+        with self._store.transaction() as tx:
+            bodies = tx.events(row.row)
+            run, _ = followed(tx.run_name(row.row), row, bodies)
+            run = outcome.broken_off(run, ended, len(bodies) + 1)
+            tx.append(row.row, len(bodies), [encode(ended)], self._clock())
+            row = tx.set_state(row.row, "ended", ended.outcome, self._clock())
+            self._publish(tx, row, run)
+        return run, row
 
     def add(self, tx: Transaction, row: RunRow, event: Event) -> None:
         """Append an event from outside the lane. The caller has seen that the run has not ended."""
@@ -82,6 +147,20 @@ class Held:
         self._clock = clock
         self._base = run  # the run as the disk has it
         self._noted: list[Event] = []
+
+    def next_effect(self) -> Effect:
+        """What is to be done now."""
+        from rea_edge import loop
+
+        with machine(self.run, "what follows"):
+            return loop.next_effect(self.run)
+
+    def body(self, asked: Asked) -> bytes:
+        """The request that puts this question."""
+        from rea_edge import context
+
+        with machine(self.run, "its next question"):
+            return context.body(self.run, asked)
 
     def note(self, event: Event) -> None:
         """Take in an event whose row goes with the next commit. Nothing may act on it before that."""

@@ -77,13 +77,14 @@ def start(run_id: str, job: Job) -> Run:
 
 def apply(run: Run, event: Event) -> Run:
     """The run after this event. Raises `IllegalMove` for an event that has no place in the run's phase."""
-    return msgspec.structs.replace(_apply(run, event), seq=run.seq + 1)
+    return msgspec.structs.replace(_apply(run, event), seq=run.seq + 1, taken_up=isinstance(event, Resumed))
 
 
 def _apply(run: Run, event: Event) -> Run:
     match run.phase, event:
         case "accepted", Begun():
-            return _with(run, phase="ready", begun=event, used=budget.spend_seconds(run.used, event.seconds))
+            used = budget.spend_seconds(run.used, event.seconds)
+            return _with(run, phase="ready", begun=event, used=used, strikes=0)
         case "ready", Switched() if run.malformed >= MALFORMED_IN_A_ROW:
             return questions.switched(run, event)
         case "ready", Moved():
@@ -339,7 +340,9 @@ def _said(run: Run, head: OpenCall, sentence: str) -> Run:
 
 
 def _resumed(run: Run, event: Resumed) -> Run:
-    under_way = run.phase in {"asked", "acting"}
+    # The shell writes down that it begins, asks or acts before it does. In the other phases a run lies on disk only
+    # where a stop or a start left it, and has been at work since if it was taken up.
+    under_way = run.taken_up or run.phase in {"accepted", "asked", "acting"}
     strikes = run.strikes + 1 if under_way and not event.clean else run.strikes
     # The reservation of a question that was cut off stays charged: a crash loop pays for what it asks.
     used = budget.write_off(run.used, run.reserved)

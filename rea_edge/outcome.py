@@ -3,6 +3,8 @@
 What was done is taken from the journal; the model's words are never the proof.
 """
 
+from msgspec import structs
+
 from rea_edge import criteria
 from rea_edge.records import Done, Ended, Finish, GiveUp, LimitName, Run
 
@@ -72,6 +74,26 @@ def exceeded(run: Run, limit: LimitName) -> Ended:
 
 def cancelled(run: Run) -> Ended:
     return Ended(outcome="cancelled", answer=fallback(run), reason=run.cancel or "cancelled")
+
+
+def unreadable(reason: str) -> Ended:
+    """The end of a run that the machine cannot follow. Says nothing of what was done: the calls in the state do."""
+    return Ended(outcome="failed", answer="A fault of the node ended this task.", reason=reason, error="internal")
+
+
+def broken_off(run: Run, ended: Ended, events: int) -> Run:
+    """A run as far as the machine could follow it, with the end it was given for that; `events` are in its journal.
+
+    An open `once` call may have taken effect if its start was read, or may stand among what was not.
+    """
+    unread = events - 1 > run.seq
+    unknown = tuple(
+        Done(n=head.n, tool=head.call.name, args=head.call.args, result="unknown")
+        for head in run.open
+        if head.intended or (unread and head.effect == "once")
+    )
+    changes = {"open": (), "guard": None, "told": (), "done": (*run.done, *unknown), "seq": events}
+    return structs.replace(run, phase="ended", ended=ended, **changes)
 
 
 def fallback(run: Run) -> str:

@@ -158,8 +158,7 @@ Phase = Literal["accepted", "ready", "asked", "acting", "closing", "ended"]
 class Run(Frozen, frozen=True, kw_only=True):
     """One execution of a job. Made by `loop.start` and changed by `loop.apply` alone.
 
-    `history` holds rounds: each the messages of one assistant turn and what it was told. `used` includes open
-    reservations; `reserved` is the part still to be settled.
+    `history` holds rounds: each the messages of one assistant turn and what it was told. `used` includes `reserved`.
     """
 
     id: str
@@ -189,6 +188,7 @@ class Run(Frozen, frozen=True, kw_only=True):
     denied: dict[str, str] = field(default_factory=dict)  # by call, as digest: why the gate refused it
     warned: tuple[str, ...] = ()  # calls and tools that were refused for going in circles
     strikes: int = 0  # unclean starts in a row with an effect under way
+    taken_up: bool = False  # after a restart, and nothing has followed yet: its next effect may be under way
     cancel: str | None = None
     ended: Ended | None = None
     seq: int = 0  # events applied

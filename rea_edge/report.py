@@ -12,7 +12,7 @@ from typing import assert_never
 import msgspec
 
 from rea_edge.errors import Code
-from rea_edge.journal import decode_event
+from rea_edge.journal import readable
 from rea_edge.mqtt import Outgoing
 from rea_edge.records import (
     Answered,
@@ -119,12 +119,12 @@ class Report:
     def reply_of_call(self, tx: Transaction, row: RunRow, run: Run) -> Reply:
         """The result of a direct call, read back from the journal, so that a repeated id gets the first result."""
         assert run.ended is not None
-        returned = [event for body in tx.events(row.row) if isinstance(event := decode_event(body), Returned)]
+        returned = [event for event in readable(tx.events(row.row)) if isinstance(event, Returned)]
         ms = int(returned[-1].seconds * 1000) if returned else None
-        if returned and isinstance(returned[-1].result, Ok):
-            data: object = returned[-1].result.data
-            if len(returned[-1].result.data) > PUBLISH_MAX - _ROOM:
-                data = {"cut": True, "bytes": len(returned[-1].result.data), "query": "journal", "task": row.id}
+        if run.ended.outcome == "achieved" and isinstance(result := returned[-1].result, Ok):
+            data: object = result.data
+            if len(result.data) > PUBLISH_MAX - _ROOM:
+                data = {"cut": True, "bytes": len(result.data), "query": "journal", "task": row.id}
             return Reply(for_="call", id=row.id, ok=True, data=data, ms=ms, at=self.at())
         code = run.ended.error or "internal"
         message = cut(run.ended.reason, TEXT_MAX) or run.ended.outcome

@@ -106,8 +106,11 @@ class Runner:
         self.doing: Literal["ask", "act"] | None = None
 
     def resume(self, held: Held, *, clean: bool) -> None:
-        """Write down that a run is taken up again after a restart, before anything of it is done."""
-        if held.run.phase != "accepted":
+        """Write down that a run is taken up again after a restart, before anything of it is done.
+
+        By the row, not the phase: one that has only waited (a direct call is `acting` all the time) is not taken up.
+        """
+        if held.row.state != "accepted":
             self._commit(held, Resumed(clean=clean))
 
     def end(self, held: Held, ended: Ended) -> None:
@@ -123,7 +126,7 @@ class Runner:
         while True:
             if cancel.cancelled:
                 held.sync()
-            if isinstance(loop.next_effect(held.run), Rest):
+            if isinstance(held.next_effect(), Rest):
                 return
             if stopping():
                 self._commit(held)
@@ -132,7 +135,7 @@ class Runner:
 
     def advance(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         """Perform the next effect of this run."""
-        match loop.next_effect(held.run):
+        match held.next_effect():
             case Begin():
                 self._begin(held, cancel, stopping)
             case Switch(protocol=protocol):
@@ -152,6 +155,9 @@ class Runner:
                 assert_never(other)
 
     def _begin(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        self._commit(held)  # `running` from now on: a crash while it begins is a crash of this run
+        if held.run.cancel is not None:
+            return
         try:
             with self._now("ask", BEGIN_S):
                 if stopping():  # after `doing` was set, where whoever stops us looks for a question to cut
@@ -186,7 +192,7 @@ class Runner:
             with self._now("ask", seconds):
                 if stopping():
                     raise Stopped
-                answer = self._effects.ask(held.run, context.body(held.run, asked), seconds - spent_s, cancel)
+                answer = self._effects.ask(held.run, held.body(asked), seconds - spent_s, cancel)
         except EndpointFailed as exc:
             if cancel.cancelled and stopping():
                 raise Stopped from exc

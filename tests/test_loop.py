@@ -212,6 +212,26 @@ def test_clean_stops_and_rows_that_follow_do_not_count_as_strikes() -> None:
     assert run.strikes <= 1
 
 
+def test_three_unclean_starts_in_a_row_while_it_begins_end_a_run_too() -> None:
+    run = start("r1", Job(goal="g"))
+    for strike in (1, 2):
+        run = apply(run, Resumed(clean=False))
+        assert isinstance(next_effect(run), Begin), strike
+    run = apply(run, Resumed(clean=False))
+    assert (end_of(run).outcome, end_of(run).error) == ("failed", "internal")
+    after = apply(apply(start("r1", Job(goal="g")), Resumed(clean=False)), begun())
+    assert after.strikes == 0, "the row that follows says that it has begun"
+
+
+def test_what_a_run_does_after_it_was_taken_up_counts_as_under_way_in_every_phase() -> None:
+    run = apply(ready(), Resumed(clean=True))
+    assert (run.phase, run.strikes) == ("ready", 0), "a clean stop had left it between two effects"
+    run = apply(run, Resumed(clean=False))
+    assert (run.phase, run.strikes) == ("ready", 1)
+    assert apply(run, Resumed(clean=True)).strikes == 1
+    assert apply(apply(run, CancelAsked(by="me")), Resumed(clean=False)).strikes == 1
+
+
 def test_a_once_call_in_doubt_is_reported_unknown_and_never_run() -> None:
     run = answer(ready(), call(ALARM))
     run = apply(run, Intended(n=1))

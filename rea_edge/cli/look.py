@@ -18,7 +18,7 @@ from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoint import Endpoint
 from rea_edge.errors import ConfigInvalid, EndpointFailed, RequestRefused
-from rea_edge.journal import decode_event
+from rea_edge.journal import readable
 from rea_edge.marks import marks_of
 from rea_edge.mqtt import Link
 from rea_edge.probe import Profile, probe
@@ -93,7 +93,7 @@ def replay_state(args: argparse.Namespace, screen: Screen) -> int:
         rows = _rows_of(args.task, copy)
         if not rows:
             raise _no_task(args)
-        events = [decode_event(body) for row in rows for body in copy.events(row.row)]
+        events = [event for row in rows for event in readable(copy.events(row.row))]
     return show_readings(list(read_again(events)), args, screen)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rea_edge.cancel import Cancel, Stopped
 from rea_edge.daemon.queue import Kind, Waiting
-from rea_edge.errors import StoreFull
+from rea_edge.errors import RunUnreadable, StoreFull
 from rea_edge.journal import Held, Journal
-from rea_edge.records import Ended
+from rea_edge.records import Ended, Run
 from rea_edge.store import RunRow
 from rea_edge.systemd import Lane as Sign
 
@@ -100,30 +100,36 @@ class Lane:
     def _finish(self, row: RunRow, cancel: Cancel) -> None:
         if self._runner is None:
             self._runner = self._new_runner()
-        held = self._journal.load(row)
+        runner = self._runner
         clean = self._resumed(row)
+        try:
+            held = self._journal.load(row)
+            self._when_there_is_room(row, lambda: self._take_up(runner, held, clean))
+            self._when_there_is_room(row, lambda: runner.finish(held, cancel, self._stop.is_set))
+            _log_end(held.run, held.row)
+        except RunUnreadable as exc:
+            fault = exc
+            self._when_there_is_room(row, lambda: _log_end(*self._journal.give_up(row, fault)))
+
+    def _take_up(self, runner: "Runner", held: Held, clean: bool | None) -> None:
+        if held.row.state == "accepted" and self._expired(held.row):
+            runner.end(held, _EXPIRED)
+        elif clean is not None:
+            runner.resume(held, clean=clean)
+
+    def _when_there_is_room(self, row: RunRow, act: Callable[[], None]) -> None:
         while True:
             try:
-                # By the row, not the phase: a direct call is `acting` from its acceptance on.
-                if held.row.state == "accepted" and self._expired(row):
-                    self._runner.end(held, _EXPIRED)
-                elif held.row.state != "accepted" and clean is not None:
-                    self._runner.resume(held, clean=clean)
-                clean = None
-                self._runner.finish(held, cancel, self._stop.is_set)
+                return act()
             except StoreFull as full:
                 # Nothing was written and nothing was started: the same commit is tried again when there is room.
-                log.error("event=disk_full run=%s detail=%r", held.run.id, str(full))
+                log.error("event=disk_full row=%d task_id=%s detail=%r", row.row, row.id, str(full))
                 self._sign.beat(FULL_RETRY_S + LOAD_S)
                 if self._stop.wait(FULL_RETRY_S):
                     raise Stopped from full
-            else:
-                _log_end(held)
-                return
 
 
-def _log_end(held: Held) -> None:
-    run, row = held.run, held.row
+def _log_end(run: Run, row: RunRow) -> None:
     log.info(
         "event=ended run=%s who=%s task_id=%s trace_id=%s outcome=%s steps=%d tokens=%d seconds=%.1f",
         *(run.id, row.who, row.id, run.job.trace or "-", row.outcome),

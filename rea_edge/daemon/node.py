@@ -18,7 +18,7 @@ from rea_edge.daemon.queue import Kind, Waiting
 from rea_edge.daemon.running import RunningStates
 from rea_edge.daemon.upkeep import Upkeep
 from rea_edge.daemon.view import StateWord, View
-from rea_edge.errors import StoreFull
+from rea_edge.errors import RunUnreadable, StoreFull
 from rea_edge.journal import Journal
 from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Outgoing
@@ -234,7 +234,7 @@ class Node:
             if (clean := self._resumed(row)) is not None:
                 runner.resume(held, clean=clean)
             runner.finish(held, claimed[1], lambda: False)
-        except StoreFull:
+        except (StoreFull, RunUnreadable):
             self._waiting.put_back(row)  # the cancel is on disk: the lane that takes the run ends it
         else:
             self._waiting.drop(row.row)

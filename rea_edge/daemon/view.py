@@ -8,8 +8,8 @@ import msgspec
 from rea_edge import __version__
 from rea_edge.config import Endpoint, Settings, config_hash, public
 from rea_edge.errors import RequestRefused
-from rea_edge.journal import decode_event, decode_job, run_from
-from rea_edge.records import Run, Tool
+from rea_edge.journal import followed, readable, run_from
+from rea_edge.records import Event, Run, Tool
 from rea_edge.report import LINE_MAX, STATE_FILE, Report, cut, line, rfc3339, state_word, words
 from rea_edge.store import Reading, RunKind, RunRow, Store
 from rea_edge.wire import PUBLISH_MAX, NodeStatus, QueryRequest, TaskEvent
@@ -122,7 +122,7 @@ class View:
                 return self._trace(self._row(who, request, "task", "call"), request)
             case "answers":
                 row = self._row(who, request, "task")
-                events = map(decode_event, self._store.events(row.row))
+                events = readable(self._store.events(row.row))
                 from rea_edge import replay  # for study only
 
                 return _page(list(replay.answers_of(events)), request, lambda event: event)
@@ -151,14 +151,17 @@ class View:
 
 def trace(store: Reading, row: RunRow) -> tuple[Run, list[TaskEvent]]:
     """A run as it stands, and its journal in words, whole, with the time of each row; also from a copy."""
-    from rea_edge import loop
-
-    run = loop.start(store.run_name(row.row), decode_job(row))
+    journal = store.journal(row.row)
     told: list[TaskEvent] = []
-    for entry in store.journal(row.row):
-        event = decode_event(entry.body)
-        run = loop.apply(run, event)
-        told += [msgspec.structs.replace(said, at=rfc3339(entry.at)) for said in words(run, event)]
+
+    def seen(run: Run, event: Event) -> None:
+        told.extend(msgspec.structs.replace(said, at=rfc3339(journal[run.seq - 1].at)) for said in words(run, event))
+
+    run, fault = followed(store.run_name(row.row), row, [entry.body for entry in journal], seen)
+    if fault is not None:
+        told.append(TaskEvent(seq=len(told), step=run.used.steps, kind="note", text=str(fault)))
+        if run.ended is not None:
+            seen(run, run.ended)
     return run, told
 
 
