@@ -4,11 +4,13 @@ import logging
 import time
 from collections.abc import Callable
 
+from rea_edge import outcome
 from rea_edge.clock import boot_s
-from rea_edge.errors import StoreFull
-from rea_edge.journal import run_from
+from rea_edge.errors import RunUnreadable, StoreBroken, StoreFull, StoreUnusable
+from rea_edge.journal import followed, run_from
+from rea_edge.records import Ended, Run
 from rea_edge.report import Report
-from rea_edge.store import Store, Transaction
+from rea_edge.store import RunRow, Store, Transaction
 
 log = logging.getLogger("rea_edge.upkeep")
 
@@ -76,7 +78,7 @@ class Upkeep:
 
     def _clear(self, tx: Transaction, due: list[int]) -> bool:
         for number in due:
-            if row := tx.run(number):
+            if row := _whole(tx, number):
                 self._report.clear(tx, row)
         return bool(due)
 
@@ -97,6 +99,30 @@ class Upkeep:
             return False
         with self._store.transaction() as tx:
             for row in rows:
-                if fresh := tx.run(row.row):
-                    self._report.publish_again(tx, fresh, run_from(tx, fresh))
+                if (fresh := _whole(tx, row.row)) and (run := _told_of(tx, fresh)):
+                    self._report.publish_again(tx, fresh, run)
         return True
+
+
+def _whole(tx: Transaction, number: int) -> RunRow | None:
+    """A run's row; None if it is damaged, and with it the topic that its state stands on: it goes when it is pruned."""
+    try:
+        return tx.run(number)
+    except StoreBroken:
+        raise
+    except StoreUnusable:
+        return None
+
+
+def _told_of(tx: Transaction, row: RunRow) -> Run | None:
+    """The run that a state is made of. Of one that ended and is damaged, what its row says; None: a lane will tell."""
+    try:
+        return run_from(tx, row)
+    except RunUnreadable:
+        return None
+    except StoreBroken:
+        raise
+    except StoreUnusable as damaged:
+        assert row.outcome is not None
+        ended = Ended(outcome=row.outcome, answer="", reason=str(damaged), error="store_failed")
+        return outcome.broken_off(followed(tx.run_name(row.row), row, [])[0], ended, row.seq)

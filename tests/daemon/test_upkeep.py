@@ -1,5 +1,6 @@
 """States leave the broker a day after their end, dropped ones come back, on a real store with clocks we turn."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,13 +20,18 @@ TOPICS = Topics("rea/v1", "n1")
 class Node:
     """A store with its upkeep. `at` is the wall clock (None: not trusted), `up_s` the boot-time clock."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, folder: Path, **options: int) -> None:
         self.at: float | None = 1_000_000.0
         self.up_s = 50.0
-        self.store = store
+        self.folder = folder
+        self._options = options
+        self.open()
+
+    def open(self) -> None:
+        self.store = Store.open(self.folder, **self._options)
         self.report = Report(TOPICS, lambda: self.at, 0.0)
-        self.journal = Journal(store, self.report.publish, lambda: self.at)
-        self.upkeep = Upkeep(store, self.report, lambda: self.at, lambda: self.up_s)
+        self.journal = Journal(self.store, self.report.publish, lambda: self.at)
+        self.upkeep = Upkeep(self.store, self.report, lambda: self.at, lambda: self.up_s)
 
     def ended(self, task_id: str, answer: str = "done") -> RunRow:
         with self.store.transaction() as tx:
@@ -45,9 +51,9 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    store = Store.open(tmp_path / "state", outbox_rows=6)
-    yield Node(store)
-    store.close()
+    node = Node(tmp_path / "state", outbox_rows=6)
+    yield node
+    node.store.close()
 
 
 def state(task_id: str) -> str:
@@ -133,6 +139,42 @@ def test_a_state_dropped_from_a_full_outbox_is_queued_again_once_there_is_room(n
     assert node.store.dropped(9) == []
 
 
+def damage(node: Node, sql: str) -> None:
+    """Change the file behind the store's back, as a worn card does."""
+    node.store.close()
+    db = sqlite3.connect(node.folder / "state.db")
+    with db:
+        db.execute(sql)
+    db.close()
+    node.open()
+
+
+def test_of_a_dropped_state_whose_journal_is_damaged_the_outcome_is_told_all_the_same(node: Node) -> None:
+    for number in range(6):
+        node.ended(f"t{number}")
+    node.published()
+    damage(node, "UPDATE event SET body = 'x' WHERE run = 1")
+    assert node.upkeep.turn()
+    told = msgspec.json.decode(node.published()[state("t0")])
+    assert (told["state"], told["outcome"], told["error"]) == ("ended", "achieved", "store_failed")
+    assert "event 0 of run 1" in told["reason"]
+    assert node.store.dropped(9) == []
+
+
+def test_a_damaged_run_that_has_ended_does_not_keep_the_states_of_others_from_being_cleared(node: Node) -> None:
+    node.ended("t0")
+    node.ended("t1")
+    node.published()
+    damage(node, "UPDATE run SET body = 'x' WHERE row = 1")
+    node.at = 1_000_000.0 + STATE_KEEP_S
+    assert node.upkeep.keep() and node.published() == {state("t1"): b""}
+    node.ended("t2")
+    node.published()
+    node.at = 1_000_000.0 + KEEP_S + STATE_KEEP_S
+    node.upkeep.keep()
+    assert node.store.usage().runs == 1, "it is pruned like the others"
+
+
 def test_nothing_is_queued_again_while_the_outbox_is_full(node: Node) -> None:
     for number in range(6):
         node.ended(f"t{number}")
@@ -142,9 +184,9 @@ def test_nothing_is_queued_again_while_the_outbox_is_full(node: Node) -> None:
 
 
 def test_ended_runs_give_way_before_the_file_is_full_and_their_states_with_them(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "small", max_mib=1)
+    node = Node(tmp_path / "small", max_mib=1)
+    store = node.store
     try:
-        node = Node(store)
         cleared: set[str] = set()
         for number in range(80):
             node.ended(f"t{number}", "x" * 30_000)
