@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from rea_edge.budget import LEAST_ANSWER, tokens_of
+from rea_edge.members import kept
 from rea_edge.records import (
     Args,
     Asked,
@@ -54,9 +55,10 @@ def body(run: Run, asked: Asked) -> bytes:
     """
     assert run.begun is not None
     rest = f",{run.begun.ask}" if run.begun.ask else ""
-    tail = f',"max_tokens":{asked.cap},"stream":true,"stream_options":{{"include_usage":true}}}}'
+    members = {"max_tokens": asked.cap, "stream": True, "stream_options": {"include_usage": True}}
+    tail = b"," + msgspec.json.encode(kept(members, run.begun.without))[1:]
     head = b'{"model":' + msgspec.json.encode(run.begun.model) + b',"messages":'
-    return head + messages(run, asked.first, ()) + rest.encode() + tail.encode()
+    return head + messages(run, asked.first, ()) + rest.encode() + tail
 
 
 def messages(run: Run, first: int, turns: Sequence[Raw]) -> bytes:

@@ -103,6 +103,7 @@ class EndpointFailed(EffectFailed):
     """The model server failed. `retryable`: asking again, after `retry_after_s`, is of use.
 
     Where a prompt did not fit: `context_tokens` is the size that the server says it has, `prompt_tokens` its count.
+    `parameter`: the member of the request that it refuses by name.
     """
 
     def __init__(
@@ -115,12 +116,14 @@ class EndpointFailed(EffectFailed):
         suggestion: str = "",
         context_tokens: int | None = None,
         prompt_tokens: int | None = None,
+        parameter: str = "",
     ) -> None:
         super().__init__(kind, message, suggestion)
         self.retryable = retryable
         self.retry_after_s = retry_after_s
         self.context_tokens = context_tokens
         self.prompt_tokens = prompt_tokens
+        self.parameter = parameter
 
 
 class NodeSilent(ReaError):

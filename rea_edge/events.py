@@ -107,6 +107,7 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     repeats: int = 2  # times in a row that a call may give the same result
     bounds: Bounds | None = None  # protocol command: what the goal speaks for
     next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
+    without: tuple[str, ...] = ()  # members of a request that the endpoint refuses by name
     seconds: float = 0.0  # that choosing took
 
 
@@ -120,7 +121,10 @@ class Switched(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="switche
 
 
 class Moved(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="moved"):
-    """Another endpoint is asked from now on, with what `Begun` says of it; opening and history stay byte for byte."""
+    """Another endpoint is asked from now on, or the same one in another way, with what `Begun` says of it.
+
+    Opening and history stay byte for byte.
+    """
 
     endpoint: str
     model: str
@@ -128,6 +132,7 @@ class Moved(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="moved"):
     context_tokens: int
     why: str
     seconds: float = 0.0  # that choosing took
+    without: tuple[str, ...] = ()
 
 
 class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):

@@ -75,6 +75,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     context_tokens: int
     llama_cpp: bool = False
     json_schema: bool = False
+    without: tuple[str, ...] = ()
     temperature: float | None = None
     prompts: Mapping[Protocol, str] = {}
 
@@ -196,11 +197,13 @@ def _begun(
             commands=1,
             temperature=candidate.temperature,
             bounds=bounds,
+            without=candidate.without,
         ),
         context_tokens=candidate.context_tokens,
         min_observations=LEAST_OBSERVATIONS,
         answer_tokens=ANSWER_TOKENS,
         bounds=bounds,
+        without=candidate.without,
     )
 
 

@@ -7,7 +7,7 @@ keeps its cache over tasks. Holds no decision rules (those are `prompts/`) and r
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 import msgspec
@@ -20,6 +20,7 @@ from rea_edge.decision.command import call_line, example_call
 from rea_edge.decision.grammar import call_forms, grammar, grammar_of
 from rea_edge.decision.lines import line_schema, lines
 from rea_edge.errors import DecisionRejected
+from rea_edge.members import kept
 from rea_edge.records import Args, Call, Decision, Example, Offer, Protocol, Tool
 
 EXAMPLE_TOKENS = 300
@@ -73,14 +74,17 @@ def constraint(
     temperature: float | None = None,
     bounds: Bounds | None = None,
     json_schema: bool = False,
+    without: Collection[str] = (),
 ) -> str:
     """Give the constant members of the request body that go with a protocol, as JSON without the braces.
 
     `llama_cpp`: the server takes a grammar and keeps to a JSON Schema; `json_schema`: it keeps to a JSON Schema alone;
     others get neither. Without a `temperature` command answers are asked for at 0, all others at `TEMPERATURE`. With
-    `bounds` a command line is one of those within them; `tools` are then what the goal left of them.
+    `bounds` a command line is one of those within them; `tools` are then what the goal left of them. `without`: members
+    that the server refuses by name.
     """
     keeps_schema = llama_cpp or json_schema
+    takes_grammar = llama_cpp and "grammar" not in without
     members: dict[str, object] = {}
     match protocol:
         case "native":
@@ -93,9 +97,9 @@ def constraint(
             members["stop"] = ["\nObservation:"]
         case "command":
             listed = _listed_lines(tools, commands, bounds)
-            if llama_cpp:
+            if takes_grammar:
                 members["grammar"] = grammar_of(listed) if listed else grammar(tools, commands, bounds)
-            elif json_schema:
+            elif keeps_schema:
                 schema = line_schema(listed, tools, commands, bounds or _UNBOUNDED)
                 members["response_format"] = _response_format("line", schema)
         case _:
@@ -103,7 +107,7 @@ def constraint(
     if temperature is None:
         temperature = 0 if protocol == "command" else TEMPERATURE
     members["temperature"] = temperature
-    return _encoded(members)[1:-1]
+    return _encoded(kept(members, without))[1:-1]
 
 
 def chosen_examples(protocol: Protocol, tools: Sequence[Tool], tokens: int) -> list[tuple[str, str]]:

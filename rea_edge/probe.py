@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from rea_edge.errors import EndpointFailed
+from rea_edge.members import SPARED, kept
 from rea_edge.records import Answer
 
 C = TypeVar("C", contravariant=True)
@@ -17,7 +18,9 @@ Depth = Literal["pages", "brief", "full"]
 
 # These say that the server answered and has no such page; anything else means that it could not be asked.
 _NO_SUCH_PAGE: Final = frozenset({"not_found", "bad_request", "not_json", "wrong_shape", "error_in_200", "redirect"})
-_REFUSES: Final = frozenset({"bad_request", "not_found", "error_in_200", "empty_choices", "server_error"})
+_REFUSES: Final = frozenset({
+    "bad_request", "parameter_refused", "not_found", "error_in_200", "empty_choices", "server_error",
+})  # fmt: skip
 _TOO_SLOW: Final = frozenset({"timeout_header", "timeout_idle", "timeout_total"})
 # In the order of trust: what is in force before what the model was trained for.
 _CONTEXT_KEYS: Final = (
@@ -25,6 +28,7 @@ _CONTEXT_KEYS: Final = (
     "n_ctx_train",
 )  # fmt: skip
 _CHAT_TOKENS: Final = 64
+_TESTED: Final = frozenset({"response_format", "tool_choice"})  # what a question without them would not tell
 _TOOL_NAME: Final = "report_ready"
 _MARK: Final = "k7-q2"  # nothing that a model would say of itself
 
@@ -53,6 +57,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
     tool_choice: tuple[str, ...] = ()  # the forms that were not refused
     json_schema: bool = False  # an answer kept to a schema that no model would keep to by chance
     usage: bool | None = None  # whether it counts tokens
+    without: tuple[str, ...] = ()  # members of a request that it refuses by name
 
 
 def probe(endpoint: Server[C], *, seconds: float, cancel: C, depth: Depth = "pages") -> Profile:
@@ -76,7 +81,11 @@ def probe(endpoint: Server[C], *, seconds: float, cancel: C, depth: Depth = "pag
         profile = _with_schema(profile, asking)
     if depth == "full" and profile.arguments is not None:
         profile = _with_choices(profile, asking)
-    return msgspec.structs.replace(profile, depth="pages" if asking.late else depth)
+    if depth == "full":
+        more = {"grammar": 'root ::= "ok"'} if profile.llama_cpp else {}
+        asking.chat("Say ok.", stop=["\nObservation:"], **more)
+    without = tuple(sorted(asking.without))
+    return msgspec.structs.replace(profile, depth="pages" if asking.late else depth, without=without)
 
 
 class _Asking(Generic[C]):
@@ -87,6 +96,7 @@ class _Asking(Generic[C]):
         self._end_s = time.monotonic() + seconds
         self._cancel = cancel
         self.late = False  # a chat question got no answer in time
+        self.without: set[str] = set()  # what it refuses by name
 
     def page(self, path: str) -> object:
         try:
@@ -97,8 +107,9 @@ class _Asking(Generic[C]):
             raise
 
     def chat(self, text: str, **members: object) -> Answer | None:
-        """One small question; None where the server refuses it or takes too long."""
-        body = msgspec.json.encode({
+        """One small question, asked again without what is refused by name; None where the server refuses it or takes
+        too long."""
+        whole = {
             "model": self._endpoint.model,
             "messages": [{"role": "user", "content": text}],
             "max_tokens": _CHAT_TOKENS,
@@ -106,14 +117,19 @@ class _Asking(Generic[C]):
             "stream": True,
             "stream_options": {"include_usage": True},
             **members,
-        })  # fmt: skip
-        try:
-            return self._endpoint.ask(body, seconds=self._end_s - time.monotonic(), cancel=self._cancel)
-        except EndpointFailed as exc:
-            self.late = self.late or exc.kind in _TOO_SLOW
-            if exc.kind in _REFUSES | _TOO_SLOW:
-                return None
-            raise
+        }  # fmt: skip
+        while True:
+            sent = kept(whole, self.without)
+            try:
+                seconds = self._end_s - time.monotonic()
+                return self._endpoint.ask(msgspec.json.encode(sent), seconds=seconds, cancel=self._cancel)
+            except EndpointFailed as exc:
+                self.late = self.late or exc.kind in _TOO_SLOW
+                if exc.kind not in _REFUSES | _TOO_SLOW:
+                    raise
+                if exc.parameter not in sent.keys() & SPARED - _TESTED:
+                    return None
+                self.without.add(exc.parameter)
 
 
 def _with_calls(profile: Profile, asking: _Asking[C]) -> Profile:

@@ -27,10 +27,15 @@ def switched(run: Run, event: Switched) -> Run:
 
 
 def moved(run: Run, event: Moved) -> Run:
-    """To another endpoint; what was said stays as it is."""
+    """To another endpoint, or put in another way; what was said stays as it is."""
     assert run.begun is not None
     begun = structs.replace(
-        run.begun, endpoint=event.endpoint, model=event.model, ask=event.ask, context_tokens=event.context_tokens
+        run.begun,
+        endpoint=event.endpoint,
+        model=event.model,
+        ask=event.ask,
+        context_tokens=event.context_tokens,
+        without=event.without,
     )
     return structs.replace(run, begun=begun, used=budget.spend_seconds(run.used, event.seconds))
 

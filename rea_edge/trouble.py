@@ -9,8 +9,9 @@ from typing import Final, Literal
 from msgspec import Struct, structs
 
 # again: the same question to the same endpoint after a rest; next: another endpoint, the same one only for want of it;
-# anew: a new question with a step and a reservation of its own; shrink: the same with less history; end: no more.
-Then = Literal["again", "next", "anew", "shrink", "end"]
+# anew: a new question with a step and a reservation of its own; shrink: the same with less history; spare: the same
+# without what the server refuses by name; end: no more.
+Then = Literal["again", "next", "anew", "shrink", "spare", "end"]
 
 REST_S: Final = 0.5  # after the first failure; doubles
 REST_MAX_S: Final = 30.0  # a task that waits for its endpoint (60 s) tries it at least once
@@ -43,6 +44,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "bad_request": Rule("next", passes=False),
     "no_endpoint": Rule("next", passes=False),
     "context_overflow": Rule("shrink", passes=False),
+    "parameter_refused": Rule("spare", passes=False),
     # The server had the question, and may have worked on it. What took its time once would take it again.
     "timeout_header": Rule("next", cost=True),
     "timeout_idle": Rule("next", cost=True),
@@ -101,7 +103,7 @@ def after_failure(
     `passes`: the server has not said that waiting is no use (a quota that is used up).
     """
     rule = rule_of(kind)
-    if rule.then in ("shrink", "end"):
+    if rule.then in ("shrink", "spare", "end"):
         return standing  # it answers; the question was at fault, or we were
     failures = standing.failures + 1
     if not (rule.passes and passes):

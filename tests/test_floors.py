@@ -12,7 +12,17 @@ PACKAGE = ROOT / "rea_edge"
 # Floor by module (the first part below rea_edge). Inside one floor the order of the tuple is the order of imports.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "bounds", "basics", "events", "records", "wire"),
-    ("topics", "budget", "canonical", "condition", "rules", "schema", "trouble", "redact"),
+    (
+        "topics",
+        "budget",
+        "canonical",
+        "condition",
+        "rules",
+        "schema",
+        "trouble",
+        "redact",
+        "members",
+    ),
     (
         "telling",
         "aliases",

@@ -119,6 +119,7 @@ def _candidate(one: EndpointSettings, profile: Profile) -> Candidate:
         context_tokens=one.context_tokens or profile.context_tokens or CONTEXT_TOKENS,
         llama_cpp=profile.llama_cpp,
         json_schema=profile.json_schema,
+        without=profile.without,
         temperature=one.temperature,
         prompts={protocol: prompt_file(None, protocol).read_text(encoding="utf-8").strip() for protocol in PROTOCOLS},
     )

@@ -20,6 +20,7 @@ from rea_edge.endpoint import Endpoint
 from rea_edge.errors import ConfigInvalid, EndpointFailed, RequestRefused
 from rea_edge.journal import readable
 from rea_edge.marks import marks_of
+from rea_edge.members import INSTEAD
 from rea_edge.mqtt import Link
 from rea_edge.probe import Profile, probe
 from rea_edge.records import Tool
@@ -31,7 +32,7 @@ from rea_edge.toolbox import hash_of
 from rea_edge.toolhost.client import ToolHost
 
 BROKER_S = 8.0
-ENDPOINT_S = 180.0  # of five small questions; a small board takes half a minute for each
+ENDPOINT_S = 180.0  # of six small questions; a small board takes half a minute for each
 
 
 class Found(Struct, frozen=True):
@@ -183,8 +184,13 @@ def _profile_words(one: EndpointSettings, profile: Profile) -> str:
         f"grammar {_yes(profile.llama_cpp)}",
         f"JSON Schema {_yes(profile.json_schema)}",
         f"counts tokens {_yes(profile.usage)}",
+        f"refuses {', '.join(map(_spared, profile.without)) or 'nothing'}",
     ]
     return "; ".join(["answers" if profile.depth == "full" else "answers, but too slowly to find out all", *parts])
+
+
+def _spared(name: str) -> str:
+    return f"{name} ({INSTEAD[name]} is sent)" if name in INSTEAD else f"{name} (left out)"
 
 
 def _yes(value: bool | None) -> str:

@@ -100,6 +100,7 @@ class NodeEffects:
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
             seconds=round(chosen.seconds, 3),
             bounds=bounds,
+            without=chosen.profile.without,
         )
 
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
@@ -112,7 +113,7 @@ class NodeEffects:
         assert begun is not None
         chosen = self.endpoints.elsewhere(begun.endpoint, self._for_run(run.job, begun), seconds, cancel)
         if chosen is None:
-            return None
+            return self._spared(run, begun)
         return Moved(
             endpoint=chosen.settings.name,
             model=chosen.settings.model,
@@ -120,6 +121,22 @@ class NodeEffects:
             context_tokens=chosen.context_tokens(CONTEXT_TOKENS),
             why=self.endpoints.fault_of(begun.endpoint),
             seconds=round(chosen.seconds, 3),
+            without=chosen.profile.without,
+        )
+
+    def _spared(self, run: Run, begun: Begun) -> Moved | None:
+        """The same endpoint, asked without what it has refused by name meanwhile."""
+        known = self.endpoints.known(begun.endpoint)
+        refused = () if known is None else known.profile.without
+        if known is None or not (learned := [name for name in refused if name not in begun.without]):
+            return None
+        return Moved(
+            endpoint=begun.endpoint,
+            model=begun.model,
+            ask=_constraint(begun.protocol, known, self._tools_of(begun), begun.commands, run.job.goal),
+            context_tokens=begun.context_tokens,
+            why=f"without {', '.join(learned)}, which it refuses",
+            without=refused,
         )
 
     def ask(self, run: Run, body: bytes, seconds: float, cancel: Cancel) -> Answer:
@@ -292,4 +309,5 @@ def _constraint(protocol: Protocol, there: Chosen | None, tools: list[Tool], com
         commands=commands,
         temperature=None if there is None else there.settings.temperature,
         bounds=bounds,
+        without=() if there is None else there.profile.without,
     )

@@ -21,7 +21,10 @@ FaultKind = Literal[
 
 
 class Fault(Struct, frozen=True):
-    """Misbehave instead of answering. `status`, `body` and `headers` are for the kind `status`; drips wait `gap_s`."""
+    """Misbehave instead of answering. `status` and `headers` are for the kind `status`; drips wait `gap_s`.
+
+    `body` is what `status` sends, what `error_in_200` says, what `refuse_stream` answers to one who does not stream.
+    """
 
     kind: FaultKind
     status: int = 500

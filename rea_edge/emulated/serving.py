@@ -129,6 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
         match fault.kind:
             case "redirect":
                 self._send(307, b"", (("location", "http://127.0.0.1:9/elsewhere?key=secret"),))
+            case "refuse_stream" if not request.get("stream"):
+                self._answer(fault.body, request)
             case "refuse_stream":
                 self._send_error_body(400, "streaming is not supported", "invalid_request_error")
             case "not_json":

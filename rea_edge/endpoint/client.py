@@ -135,6 +135,7 @@ class Endpoint:
             suggestion=exc.suggestion,
             context_tokens=exc.context_tokens,
             prompt_tokens=exc.prompt_tokens,
+            parameter=exc.parameter,
         )
 
 

@@ -10,11 +10,13 @@ from typing import Final, Literal
 
 import msgspec
 
+from rea_edge.endpoint.refusals import refused_member
 from rea_edge.errors import EndpointFailed
 
 Kind = Literal[
     "dns", "connect", "tls", "timeout_connect", "timeout_header", "timeout_idle", "timeout_total", "cut", "cancelled",
     "body_cap", "encoding", "redirect", "unauthorized", "not_found", "too_large", "context_overflow", "bad_request",
+    "parameter_refused",
     "rate_limited", "server_error", "loading", "not_json", "wrong_shape", "error_in_200", "empty_choices",
 ]  # fmt: skip
 
@@ -84,10 +86,13 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> EndpointFai
     """Read an answer whose status is not 200. `headers` by lower-case name; `body` may be cut or empty."""
     text = excerpt(body)
     kind = _kind_of(status, text)
+    parameter = refused_member(body) if kind in ("bad_request", "server_error") else ""
+    kind = "parameter_refused" if parameter else kind
     # A quota that is used up says 429 as well, and no wait within a task mends it.
     spent = kind == "rate_limited" and "insufficient_quota" in text
     error = failed(kind, f"status {status}: {text}" if text else f"status {status}", retry_after_s=_wait_s(headers))
     _note_sizes(error, body)
+    error.parameter = parameter
     error.retryable = error.retryable and not spent
     return error
 
@@ -101,7 +106,11 @@ def said_error(body: bytes) -> EndpointFailed | None:
     if raw in (b"", b"null", b"false", b'""', b"{}"):
         return None
     text = excerpt(body)
-    error = failed("context_overflow" if _OVERFLOW.search(text) else "error_in_200", f"an error in the answer: {text}")
+    overflow = _OVERFLOW.search(text) is not None
+    parameter = "" if overflow else refused_member(body)
+    kind: Kind = "context_overflow" if overflow else "parameter_refused" if parameter else "error_in_200"
+    error = failed(kind, f"an error in the answer: {text}")
+    error.parameter = parameter
     _note_sizes(error, body)
     return error
 

@@ -152,8 +152,8 @@ def _verdict(place: Place, exc: EndpointFailed, *, other: bool) -> EndpointFaile
     """The failure with the word on whether a question made anew is of use, and the endpoint left where it is not."""
     rule = trouble.rule_of(exc.kind)
     lasting = not (rule.passes and exc.retryable)
-    if rule.then in ("end", "shrink"):
-        exc.retryable = rule.then == "shrink"
+    if rule.then in ("end", "shrink", "spare"):
+        exc.retryable = rule.then != "end"
     elif other:
         if rule.then != "anew":
             place.leave()

@@ -15,6 +15,7 @@ from rea_edge import trouble
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as Settings
 from rea_edge.errors import ConfigInvalid, EndpointFailed
+from rea_edge.members import SPARED
 from rea_edge.records import Answer
 from rea_edge.trouble import Standing
 
@@ -99,6 +100,8 @@ class Place:
         try:
             answer = self._opened().ask(body, seconds=seconds, cancel=cancel)
         except EndpointFailed as exc:
+            if exc.kind == "parameter_refused" and exc.parameter not in _members(body) & SPARED:
+                exc.kind = "bad_request"  # it was not sent, or nothing can be asked without it
             self._fail(exc)
             raise
         self._answered()
@@ -159,6 +162,9 @@ class Place:
         if exc.kind == "cancelled":
             return
         self._failed[exc.kind] += 1
+        if exc.kind == "parameter_refused":
+            self._spare(exc.parameter)  # no fault: it is asked without, and answers
+            return
         self.fault = f"{exc.kind}: {exc.message}"
         self.standing = trouble.after_failure(
             self.standing,
@@ -175,6 +181,14 @@ class Place:
             profile = self.kept()
             if profile is not None:
                 self._keep(msgspec.structs.replace(profile, refused_tokens=exc.context_tokens))
+
+    def _spare(self, name: str) -> None:
+        from rea_edge.probe import Profile
+
+        profile = self.kept()
+        if profile is None:
+            profile, self._read = Profile(), False
+        self._keep(msgspec.structs.replace(profile, without=tuple(sorted({*profile.without, name}))))
 
     def kept(self) -> "Profile | None":
         """What is known: by now, or from an earlier life."""
@@ -214,6 +228,10 @@ def _key_of(one: Settings) -> str:
 def _prompt_chars(body: bytes) -> int:
     """The text of all messages: what a server cannot count as fewer tokens than there are words."""
     return sum(len(message.content or "") for message in msgspec.json.decode(body, type=_Body).messages)
+
+
+def _members(body: bytes) -> frozenset[str]:
+    return frozenset(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
 
 
 class _Message(Struct):

@@ -92,7 +92,7 @@ def test_an_overflow_tells_the_size_of_the_context_and_of_the_prompt(
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
-        ("redirect", "redirect"), ("refuse_stream", "bad_request"), ("cut_header", "cut"), ("cut_body", "cut"),
+        ("redirect", "redirect"), ("refuse_stream", "parameter_refused"), ("cut_header", "cut"), ("cut_body", "cut"),
         ("no_finish", "cut"), ("huge_header", "body_cap"), ("huge_body", "body_cap"), ("endless_line", "body_cap"),
         ("gzip_bomb", "encoding"), ("not_json", "not_json"), ("empty_choices", "empty_choices"),
         ("error_in_200", "error_in_200"),

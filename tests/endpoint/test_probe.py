@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -127,7 +128,51 @@ def test_forms_of_tool_choice_that_are_refused_are_not_accepted() -> None:
 
     profile, asked = found(answer, "full")
     assert profile.tool_choice == ("auto", "named")
-    assert len(asked) == 5
+    assert len(asked) == 6
+
+
+def refusing(*names: str, answer: Scripted = "ok") -> Callable[[Message], Scripted]:
+    """A server that refuses the first of these members that a request has, by name, as OpenAI does."""
+
+    def answered(request: Message) -> Scripted:
+        for name in names:
+            if name in request:
+                error = {"message": f"Unsupported parameter: '{name}' is not supported with this model.", "param": name}
+                return Fault("status", status=400, body=json.dumps({"error": error}))
+        return answer
+
+    return answered
+
+
+def test_members_that_a_server_refuses_by_name_are_found_and_left_out() -> None:
+    profile, asked = found(refusing("max_tokens", "temperature", answer=calls('{"ready": true}')), "brief")
+    assert profile.without == ("max_tokens", "temperature")
+    assert profile.native, "the question was put again without them"
+    assert len(asked) == 3
+    assert asked[-1]["max_completion_tokens"] == asked[0]["max_tokens"] and "temperature" not in asked[-1]
+
+
+def test_each_member_that_a_run_may_send_is_tried_where_all_is_asked() -> None:
+    names = ("max_tokens", "stream_options", "temperature", "stop", "grammar", "response_format")
+    profile, asked = found(refusing(*names), "full")
+    assert profile.without == tuple(sorted(set(names) - {"response_format"}))
+    assert not profile.json_schema, "a schema is known to be refused by itself"
+    assert len(asked) <= len(names) + 4
+    assert found(["ok"], "full")[0].without == ()
+
+
+def test_a_server_that_refuses_to_stream_is_asked_for_whole_answers() -> None:
+    profile, asked = found(refusing("stream"), "brief")
+    assert profile.without == ("stream",) and profile.usage
+    assert "stream" not in asked[-1] and "stream_options" not in asked[-1]
+
+
+def test_a_refusal_of_everything_ends() -> None:
+    def answer(request: Message) -> Scripted:
+        return Fault("status", status=400, body=f"unknown field '{sorted(request)[0]}', unknown field 'temperature'")
+
+    profile, asked = found(answer, "full")
+    assert not profile.native and len(asked) < 20
 
 
 def test_whether_tokens_are_counted_is_told() -> None:
