@@ -111,7 +111,7 @@ def after_failure(
         return structs.replace(standing, failures=failures, open_until_s=now_s + shun_s)
     rest_s = min(REST_S * 2.0 ** min(failures - 1, 10), REST_MAX_S) * jitter
     if retry_after_s is not None:
-        rest_s = retry_after_s + REST_S * jitter
+        rest_s = max(rest_s, retry_after_s + REST_S * jitter)  # some say "at once", again and again
     until_s = now_s + rest_s
     open_until_s = until_s if failures >= OPEN_AFTER else standing.open_until_s
     return Standing(failures=failures, rest_until_s=until_s, open_until_s=open_until_s)

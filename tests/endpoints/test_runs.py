@@ -39,9 +39,11 @@ class Shell:
         self.effects = NodeEffects(settings, Toolbox(ToolHost(folder, (), memory_mib=48), ()), self.store, Clock())
         self._journal = Journal(self.store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
 
-    def submit(self, limits: Limits) -> HeldRun:
+    def submit(self, limits: Limits, task_id: str = "t1") -> HeldRun:
         with self.store.transaction() as tx:
-            row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(Job(goal="Say how it is.", limits=limits)), None)
+            row, _ = tx.add_run(
+                "task", "me", task_id, "sha256:x", encode(Job(goal="Say how it is.", limits=limits)), None
+            )
         return self._journal.load(row)
 
     def finish(self, held: HeldRun, cancel: Cancel | None = None) -> tuple[Run, Ended, float]:
