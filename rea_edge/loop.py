@@ -14,8 +14,8 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, circles, condition, context, criteria, outcome, questions, telling
-from rea_edge.errors import Code
+from rea_edge import budget, circles, context, criteria, lines, outcome, questions
+from rea_edge.changes import changed, closed, failed, gone_on, opened, told, told_result
 from rea_edge.records import (
     Act,
     Answered,
@@ -23,12 +23,10 @@ from rea_edge.records import (
     Asked,
     Begin,
     Begun,
-    Call,
     Calls,
     CancelAsked,
     Done,
     Effect,
-    EffectClass,
     Ended,
     Event,
     Fault,
@@ -49,7 +47,6 @@ from rea_edge.records import (
     Run,
     Switch,
     Switched,
-    Told,
     Unanswered,
 )
 
@@ -84,7 +81,7 @@ def _apply(run: Run, event: Event) -> Run:
     match run.phase, event:
         case "accepted", Begun():
             used = budget.spend_seconds(run.used, event.seconds)
-            return _with(run, phase="ready", begun=event, used=used, strikes=0)
+            return changed(run, phase="ready", begun=event, used=used, strikes=0)
         case "ready", Switched() if run.malformed >= MALFORMED_IN_A_ROW:
             return questions.switched(run, event)
         case "ready", Moved():
@@ -98,16 +95,16 @@ def _apply(run: Run, event: Event) -> Run:
         case "acting", Refused():
             return _refused(run, event)
         case "acting", Intended(n=n) if not run.open[0].intended and run.open[0].n == n:
-            return _with(run, open=(_with_intent(run.open[0]), *run.open[1:]))
+            return changed(run, open=(_with_intent(run.open[0]), *run.open[1:]))
         case "acting", Returned(n=n) if run.open[0].n == n:
             return _returned(run, event)
         case (("accepted" | "ready" | "asked" | "acting" | "closing"), Resumed()):
             return _resumed(run, event)
         case (("accepted" | "ready" | "asked" | "acting" | "closing" | "ended"), CancelAsked()):
             words = f"cancelled by {event.by}" + (f": {event.text}" if event.text else "")
-            return run if run.ended or run.cancel else _with(run, cancel=words)
+            return run if run.ended or run.cancel else changed(run, cancel=words)
         case (("accepted" | "ready" | "acting" | "closing"), Ended()):
-            return _with(run, phase="ended", ended=event, open=(), guard=None, told=())
+            return changed(run, phase="ended", ended=event, open=(), guard=None, told=())
         case _:
             raise IllegalMove(f"{run.id}: {type(event).__name__} in phase {run.phase}")
 
@@ -191,7 +188,7 @@ def _crash_loop(run: Run) -> Ended:
 def _answered(run: Run, event: Answered) -> Run:
     tokens = event.prompt_tokens + event.completion_tokens
     used = budget.settle(run.used, run.reserved, tokens, estimated=event.estimated)
-    run = _with(
+    run = changed(
         run,
         phase="ready",
         used=budget.spend_seconds(used, event.seconds),
@@ -206,13 +203,13 @@ def _answered(run: Run, event: Answered) -> Run:
         case Malformed():
             return _malformed(run, event.decision)
         case Calls(calls=calls):
-            return _open(run, calls)
+            return opened(run, calls)
         case Guard(read=read):
-            return _with(_open(run, (read,)), guard=event.decision)
+            return changed(opened(run, (read,)), guard=event.decision)
         case Finish():
             return _finish(run, event.decision)
         case GiveUp():
-            return _close(run, outcome.given_up(run, event.decision))
+            return closed(run, outcome.given_up(run, event.decision))
         case _:
             assert_never(event.decision)
 
@@ -220,34 +217,20 @@ def _answered(run: Run, event: Answered) -> Run:
 def _malformed(run: Run, decision: Malformed) -> Run:
     assert run.begun is not None
     if run.malformed < MALFORMED_IN_A_ROW:
-        return _tell(run, Told(text=decision.message))
+        return told(run, decision.message)
     if run.begun.next_protocol is not None:
         return run
     many = f"{MALFORMED_IN_A_ROW} times in a row in protocol {run.begun.protocol}"
-    return _close(run, outcome.gave_up(run, f"no readable decision {many}; the last: {decision.message}"))
-
-
-def _open(run: Run, calls: tuple[Call, ...]) -> Run:
-    opened = tuple(
-        OpenCall(n=run.calls + place, call=call, effect=_effect_of(run, call.name))
-        for place, call in enumerate(calls, 1)
-    )
-    return _with(run, phase="acting", open=(*run.open, *opened), calls=run.calls + len(opened))
-
-
-def _effect_of(run: Run, name: str) -> EffectClass:
-    assert run.begun is not None
-    # A call is only ever made of an offered tool; if our own bug breaks that, the strictest class holds.
-    return next((offer.effect for offer in run.begun.offers if offer.name == name), "once")
+    return closed(run, outcome.gave_up(run, f"no readable decision {many}; the last: {decision.message}"))
 
 
 def _finish(run: Run, finish: Finish) -> Run:
     missing = outcome.incomplete(run, finish)
     if missing is None:
-        return _close(run, outcome.finished(run, finish))
+        return closed(run, outcome.finished(run, finish))
     if run.finish_refused:
-        return _close(run, outcome.gave_up(run, f"finished twice too early. {missing}"))
-    return _tell(_with(run, finish_refused=True), Told(text=missing))
+        return closed(run, outcome.gave_up(run, f"finished twice too early. {missing}"))
+    return told(changed(run, finish_refused=True), missing)
 
 
 def _unanswered(run: Run, event: Unanswered) -> Run:
@@ -255,23 +238,23 @@ def _unanswered(run: Run, event: Unanswered) -> Run:
     if run.cancel is not None or not (event.final or run.unanswered >= UNANSWERED_IN_A_ROW):
         return run
     if run.used.seconds >= run.job.limits.task_s:
-        return _close(run, outcome.exceeded(run, "seconds"))
-    return _close(run, _failed(run, "endpoint_unavailable", run.trouble))
+        return closed(run, outcome.exceeded(run, "seconds"))
+    return closed(run, failed(run, "endpoint_unavailable", run.trouble))
 
 
 def _refused(run: Run, event: Refused) -> Run:
     head, *rest = run.open
     assert head.n == event.n, (head.n, event.n)
     done = Done(n=head.n, tool=head.call.name, args=head.call.args, result="denied")
-    run = _with(run, open=tuple(rest), done=(*run.done, done), strikes=0)
+    run = changed(run, open=tuple(rest), done=(*run.done, done), strikes=0)
     if run.job.call is not None:
-        return _close(run, _failed(run, "policy_denied", event.reason))
+        return closed(run, failed(run, "policy_denied", event.reason))
     run = circles.after_refusal(run, head.call, event.reason)
-    if _one_line(run):
+    if lines.is_one_line(run):
         ended = outcome.gave_up(run, event.reason)
-        return _close(run, msgspec.structs.replace(ended, error="policy_denied"))
+        return closed(run, msgspec.structs.replace(ended, error="policy_denied"))
     text = context.observation(Fault(fault="denied", message=event.reason))
-    return _go_on(_tell(_with(run, guard=None), Told(n=head.n, tool=head.call.name, text=text)))
+    return gone_on(told(changed(run, guard=None), text, head))
 
 
 def _returned(run: Run, event: Returned) -> Run:
@@ -279,7 +262,7 @@ def _returned(run: Run, event: Returned) -> Run:
     ok = isinstance(event.result, Ok)
     word: Word = "ok" if ok else "unknown" if event.unknown else "failed"
     text = context.observation(event.result)
-    run = _with(
+    run = changed(
         run,
         open=tuple(rest),
         done=(*run.done, Done(n=head.n, tool=head.call.name, args=head.call.args, result=word)),
@@ -290,11 +273,11 @@ def _returned(run: Run, event: Returned) -> Run:
         last=f"{head.call.name}: {text}",
     )
     if run.job.call is not None:
-        return _close(run, _end_of_call(run, event))
+        return closed(run, _end_of_call(run, event))
     run = criteria.after(circles.after(run, head, event.result), head, event.result)
     if run.begun is not None and run.begun.protocol == "command":
-        return _returned_to_line(run, head, event)
-    return _told_result(run, head, text)
+        return lines.returned(run, head, event)
+    return told_result(run, head, text)
 
 
 def _end_of_call(run: Run, event: Returned) -> Ended:
@@ -302,41 +285,11 @@ def _end_of_call(run: Run, event: Returned) -> Ended:
         case Ok():
             return Ended(outcome="achieved", answer="")
         case Fault(fault="busy", message=message):
-            return _failed(run, "busy", message)
+            return failed(run, "busy", message)
         case Fault(message=message):
-            return _failed(run, "outcome_unknown" if event.unknown else "tool_failed", message)
+            return failed(run, "outcome_unknown" if event.unknown else "tool_failed", message)
         case _:
             assert_never(event.result)
-
-
-def _returned_to_line(run: Run, head: OpenCall, event: Returned) -> Run:
-    """Protocol command: a guard is compared here, and the answer is written from the result."""
-    if isinstance(event.result, Fault):
-        said = f"{head.call.name} failed: {event.result.message}"
-        if _one_line(run):
-            return _close(run, _failed(run, "outcome_unknown" if event.unknown else "tool_failed", said))
-        return _told_result(_with(run, guard=None), head, said)
-    value: object = msgspec.json.decode(event.result.data)
-    if run.guard is None:
-        return _said(_with(run, because=""), head, run.because + telling.answer_from(head.call, value))
-    guard, run = run.guard, _with(run, guard=None)
-    verdict = condition.holds(value, guard.path, guard.op, guard.value)
-    if verdict is True:
-        return _open(_with(run, because=telling.answer_from_guard(guard, value, acted="")), (guard.then,))
-    sentence = telling.answer_from_guard(guard, value, acted=None)
-    if verdict is False:
-        return _said(run, head, sentence)
-    if _one_line(run):
-        return _close(run, outcome.gave_up(run, sentence))
-    return _told_result(run, head, sentence)
-
-
-def _said(run: Run, head: OpenCall, sentence: str) -> Run:
-    """One command line ran: the last one allowed ends the run, any other is told to the model."""
-    run = _with(run, answers=(*run.answers, sentence))
-    if run.begun is None or len(run.answers) >= run.begun.commands:
-        return _close(run, outcome.finished(run, Finish(answer="")))
-    return _told_result(run, head, sentence)
 
 
 def _resumed(run: Run, event: Resumed) -> Run:
@@ -346,40 +299,8 @@ def _resumed(run: Run, event: Resumed) -> Run:
     strikes = run.strikes + 1 if under_way and not event.clean else run.strikes
     # The reservation of a question that was cut off stays charged: a crash loop pays for what it asks.
     used = budget.write_off(run.used, run.reserved)
-    return _with(run, phase="ready" if run.phase == "asked" else run.phase, used=used, reserved=0, strikes=strikes)
-
-
-# --- small words of the table
-
-
-def _with(run: Run, **changes: object) -> Run:
-    return msgspec.structs.replace(run, **changes)
+    return changed(run, phase="ready" if run.phase == "asked" else run.phase, used=used, reserved=0, strikes=strikes)
 
 
 def _with_intent(head: OpenCall) -> OpenCall:
     return msgspec.structs.replace(head, intended=True)
-
-
-def _tell(run: Run, told: Told) -> Run:
-    return _with(run, told=(*run.told, told))
-
-
-def _told_result(run: Run, head: OpenCall, text: str) -> Run:
-    remark = circles.remark(run, head.call)
-    return _go_on(_tell(run, Told(n=head.n, tool=head.call.name, text=f"{text}\n{remark}" if remark else text)))
-
-
-def _go_on(run: Run) -> Run:
-    return _with(run, phase="acting" if run.open else "ready")
-
-
-def _close(run: Run, ended: Ended) -> Run:
-    return _with(run, phase="closing", ended=ended, open=(), guard=None, told=())
-
-
-def _one_line(run: Run) -> bool:
-    return run.begun is not None and run.begun.protocol == "command" and run.begun.commands == 1
-
-
-def _failed(run: Run, error: Code, reason: str) -> Ended:
-    return Ended(outcome="failed", answer=outcome.fallback(run), reason=reason, error=error)

@@ -36,6 +36,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "circles",
         "criteria",
         "outcome",
+        "changes",
+        "lines",
         "questions",
     ),
     ("loop",),
