@@ -11,13 +11,14 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from rea_edge import intake
+from rea_edge import early, intake
+from rea_edge.controls import Controls
 from rea_edge.errors import RequestRefused, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import Journal, encode, run_from
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import CancelAsked, Frozen, Job
 from rea_edge.report import Report
-from rea_edge.store import RunRow, Store, Transaction
+from rea_edge.store import RunRow, Store
 from rea_edge.topics import Inbound, Topics
 from rea_edge.wire import PUBLISH_MAX, CallRequest, CtlRequest, QueryRequest, Reply, Request, TaskRequest
 
@@ -95,6 +96,7 @@ class Mailbox:
         self._clock = clock
         self._away_s = away_s
         self._plain_mode = plain_mode
+        self._controls = Controls(store=store, journal=journal, clock=clock, cancelled=desk.cancelled)
 
     def accept(self, incoming: Incoming) -> bool:
         """Take one message; True: acknowledge it. `StoreBroken` passes through and ends the process."""
@@ -210,15 +212,21 @@ class Mailbox:
                 raise refused
             if self._store.count_waiting(kind) >= self._desk.room(kind):
                 raise RequestRefused("busy", f"{self._desk.room(kind)} requests wait already", retryable=True)
+            cancel: CancelAsked | None = None
             with self._store.transaction() as tx:
                 known, created = tx.add_run(kind, who, request_id, body, encode(made), self._clock())
                 if created and kind == "task":
+                    cancel = early.take(tx, who, request_id, self._clock())
+                    if cancel is not None:
+                        self._journal.add(tx, known, cancel)
                     self._report.publish(tx, known, run_from(tx, known))
             if created:
                 log.info(
                     "event=accepted kind=%s who=%s task_id=%s trace_id=%s", kind, who, request_id, made.trace or "-"
                 )
                 self._desk.woken(known)
+                if cancel is not None:
+                    self._desk.cancelled(known)
                 self._wake()
                 return
         if known.body != body:
@@ -232,29 +240,8 @@ class Mailbox:
     def _take_ctl(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         request = intake.as_request(letter.keys, CtlRequest)
         self._check(incoming, request, "ctl")
-        if request.who is not None and request.who != who:
-            raise RequestRefused("policy_denied", "only an operator may control another sender's task")
-        if request.do != "cancel":
-            raise RequestRefused("bad_request", f"{request.do} is not supported by this version")
-        row = self._store.run_of("task", who, request.task)
-        if row is None:
-            raise RequestRefused("unknown_task", f"{who} has no task {request.task} here")
-        with self._store.transaction() as tx:
-            news = self._cancel(tx, row, request, who)
-        if news:
-            self._desk.cancelled(row)
-        self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data={"task": row.id}, at=self._report.at()))
-
-    def _cancel(self, tx: Transaction, row: RunRow, request: CtlRequest, who: str) -> bool:
-        """Write the cancel down. False if the task was cancelled before: a control that is sent again is answered again."""
-        fresh = tx.run(row.row)
-        if fresh is not None and fresh.outcome == "cancelled":
-            return False
-        if fresh is None or fresh.state == "ended":
-            raise RequestRefused("unknown_task", f"{request.task} has ended already")
-        if run_from(tx, fresh).cancel is None:  # the first one says it all: a flood of them must not fill the journal
-            self._journal.add(tx, fresh, CancelAsked(by=who, text=request.text[:500]))
-        return True
+        data = self._controls.take(who, request)
+        self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data=data, at=self._report.at()))
 
     # --- replies
 

@@ -56,7 +56,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "model_server",
         "big_model",
     ),
-    ("intake", "journal", "report", "mailbox", "toolbox", "endpoints", "runner", "dial"),
+    ("intake", "journal", "report", "early", "controls", "mailbox", "toolbox", "endpoints", "runner", "dial"),
     ("exam", "daemon", "client", "screen", "decide"),
     ("demo", "cli"),
     ("__main__",),
