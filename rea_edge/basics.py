@@ -12,6 +12,7 @@ Args = dict[str, object]
 
 EffectClass = Literal["read", "idempotent", "once"]
 ToolKind = Literal["python", "command"]
+Redaction = Literal["addresses"]
 Protocol = Literal["native", "json", "react", "command"]
 Mode = Literal["act", "query"]
 State = Literal["accepted", "running", "paused", "waiting", "ended"]
@@ -114,6 +115,9 @@ class Tool(Frozen, frozen=True, kw_only=True):
     device: str = ""  # calls on one device exclude each other; `read` shares
     examples: tuple[Example, ...] = ()
     returns: Args | None = None
+    fields: tuple[str, ...] = ()  # paths into the result that may be seen; empty: all of it
+    redact: tuple[Redaction, ...] = ()  # what is hidden besides credentials
+    summary: bool = False  # a large result is given as counts, ends and figures
     command: tuple[str, ...] = ()
     source: str = ""  # the file it came from, absolute
 

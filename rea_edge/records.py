@@ -24,6 +24,7 @@ from rea_edge.basics import Op as Op
 from rea_edge.basics import Outcome as Outcome
 from rea_edge.basics import Protocol as Protocol
 from rea_edge.basics import Rate as Rate
+from rea_edge.basics import Redaction as Redaction
 from rea_edge.basics import Result as Result
 from rea_edge.basics import Rule as Rule
 from rea_edge.basics import State as State

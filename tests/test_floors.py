@@ -21,6 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "schema",
         "trouble",
         "redact",
+        "visible",
         "members",
     ),
     (

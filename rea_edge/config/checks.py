@@ -4,20 +4,19 @@ Raises ConfigInvalid whose place is the path of the key, such as `limits.steps`,
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar, get_args, get_type_hints
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 
-from rea_edge.config.rules import check_tool, check_wanted, rule_of
 from rea_edge.config.settings import (
     Access,
     Broker,
     Endpoint,
-    Gate,
     Log,
     Memory,
     Node,
@@ -29,7 +28,8 @@ from rea_edge.config.settings import (
     TaskType,
 )  # fmt: skip
 from rea_edge.errors import ConfigInvalid
-from rea_edge.records import Limits
+from rea_edge.records import Limits, Rule
+from rea_edge.rules import Gate, RuleInvalid, check_tool, check_wanted, rule_of
 from rea_edge.topics import is_name, is_root
 
 # Settings of the design whose behaviour is not built: naming one must never look as if it worked.
@@ -64,7 +64,7 @@ class _File(Table, frozen=True):
     log: Log = Log()
 
 
-_T = TypeVar("_T", bound=Table)
+_T = TypeVar("_T", bound=Struct)
 
 
 def settings(keys: dict[str, object]) -> Settings:
@@ -79,7 +79,7 @@ def settings(keys: dict[str, object]) -> Settings:
         memory=found.memory,
         access=found.access,
         task_types=task_types,
-        gates={name: rule_of(gate, f"gate.{name}") for name, gate in gates.items()},
+        gates={name: _rule(gate, f"gate.{name}") for name, gate in gates.items()},
         log=found.log,
     )
     check_node(checked.node.id, "node.id")
@@ -130,9 +130,23 @@ def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType], dict[s
     _refuse_later(keys)
     found = convert(keys, _File)
     for name in found.gate:
-        check_tool(name, f"gate.{name}")
+        with _rule_at(f"gate.{name}"):
+            check_tool(name, "")
     task_types = {name: convert(table, TaskType, f"task.{name}") for name, table in found.task.items()}
     return found, task_types, {name: convert(table, Gate, f"gate.{name}") for name, table in found.gate.items()}
+
+
+def _rule(gate: Gate, place: str) -> Rule:
+    with _rule_at(place):
+        return rule_of(gate)
+
+
+@contextmanager
+def _rule_at(place: str) -> Iterator[None]:
+    try:
+        yield
+    except RuleInvalid as exc:
+        raise ConfigInvalid(_join(place, exc.key), str(exc)) from exc
 
 
 def _special(kind: type, value: object) -> object:
@@ -165,7 +179,7 @@ def _paths(keys: dict[str, object], above: tuple[str, ...] = ()) -> Sequence[tup
     return found
 
 
-def _refuse(said: str, keys: dict[str, object], table: type[Table], above: str) -> NoReturn:
+def _refuse(said: str, keys: dict[str, object], table: type[Struct], above: str) -> NoReturn:
     """Turn msgspec's sentence into ours: the path as people write it, what was expected, what came."""
     sentence, _, path = said.partition(" - at `$")
     place = path.strip("`.")
@@ -199,11 +213,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _choices(table: type[Table], place: str) -> list[str]:
+def _choices(table: type[Struct], place: str) -> list[str]:
     """The words that a `Literal` setting takes."""
     kind: object = table
     for name in re.findall(r"[^.\[\]]+", re.sub(r"\[\d+\]", "", place)):
-        inner = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, Table)]
+        inner = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, Struct)]
         kind = get_type_hints(inner[0])[name]
     return [word for part in (kind, *get_args(kind)) for word in get_args(part) if isinstance(word, str)]
 
@@ -257,9 +271,11 @@ def _check_task_type(name: str, kind: TaskType, most: Limits) -> None:
     if not is_name(name):
         raise ConfigInvalid(place, "expected a name of 1 to 36 of A-Z a-z 0-9 _ -")
     for index, tool in enumerate(kind.tools or ()):
-        check_tool(tool, f"{place}.tools[{index}]")
+        with _rule_at(place):
+            check_tool(tool, f"tools[{index}]")
     for index, wanted in enumerate(kind.done_when):
-        check_wanted(wanted, f"{place}.done_when[{index}]")
+        with _rule_at(place):
+            check_wanted(wanted, f"done_when[{index}]")
     if kind.commands > 1 and kind.protocol not in (None, "command"):
         raise ConfigInvalid(f"{place}.commands", f"only for protocol command, got {kind.protocol}")
     own = msgspec.structs.asdict(kind.limits)

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from rea_edge.basics import Limits, Mode, Name, Op, Protocol, Rule
+from rea_edge.basics import Limits, Mode, Name, Protocol, Rule
+from rea_edge.rules import Wanted
 
 Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
 Mebibytes = Annotated[int, Meta(ge=16, le=65_536)]
@@ -132,21 +133,6 @@ class TaskLimits(Table, frozen=True):
     task_s: Seconds | None = None
 
 
-class Wanted(Table, frozen=True):
-    """A result that must be seen, `{tool = "pump", path = "on", equals = true}`: one of `done_when` or `only_if`."""
-
-    tool: str
-    args: dict[str, object] = field(default_factory=dict)
-    # arguments that the call must have had; default: any
-    path: str = ""
-    # into the result; default: the whole of it
-    equals: bool | int | float | str | None = None
-    # this value; or
-    op: Op | None = None
-    value: bool | int | float | str | None = None
-    # compared so, number with number and text with text
-
-
 class TaskType(Table, frozen=True):
     """`[task.NAME]`; `[task.default]` serves requests that name no type."""
 
@@ -167,23 +153,6 @@ class TaskType(Table, frozen=True):
     commands: Annotated[int, Meta(ge=1, le=32)] = 1
     # lines that may run in protocol command; a tiny model is right about three times in four, per line
     limits: TaskLimits = TaskLimits()
-
-
-class Gate(Table, frozen=True):
-    """`[gate.TOOL]`: bounds of one tool, for the model and for direct calls alike. Each may be left out."""
-
-    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
-    # parameter = [least, most], both allowed; within what the tool itself takes
-    rate: str | None = None
-    # 6/minute: the most starts in any second, minute, hour or day; kept over restarts
-    dwell_s: Seconds | None = None
-    # least seconds between two starts; kept over restarts
-    hours: str | None = None
-    # 07:00-22:00: when it may run, by local time; while the clock is not trusted it may not
-    requires: tuple[str, ...] = ()
-    # tools that must have given a value in the same task before
-    only_if: tuple[Wanted, ...] = ()
-    # interlocks: reads whose fresh value must meet a condition right before the start
 
 
 class Log(Table, frozen=True):

@@ -14,7 +14,6 @@ from rea_edge.clock import Clock
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
 from rea_edge.config.prompts import fits_every_protocol, prompt_file
-from rea_edge.config.rules import criterion_of
 from rea_edge.daemon.gates import Gates
 from rea_edge.endpoints import Chosen, Endpoints, Needs
 from rea_edge.errors import EndpointFailed, RequestRefused, StoreFull
@@ -35,6 +34,7 @@ from rea_edge.records import (
     Tool,
 )
 from rea_edge.redact import redacted
+from rea_edge.rules import criterion_of
 from rea_edge.store import Store
 from rea_edge.toolbox import Toolbox
 
