@@ -118,6 +118,7 @@ class Tool(Frozen, frozen=True, kw_only=True):
     fields: tuple[str, ...] = ()  # paths into the result that may be seen; empty: all of it
     redact: tuple[Redaction, ...] = ()  # what is hidden besides credentials
     summary: bool = False  # a large result is given as counts, ends and figures
+    rule: Rule | None = None  # its own bounds at the gate; the node's may only add to them
     command: tuple[str, ...] = ()
     source: str = ""  # the file it came from, absolute
 

@@ -27,9 +27,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EFFECTS = ("read", "idempotent", "once")
-KEYS = ("effect", "timeout_s", "retries", "device", "examples")
+BASE_KEYS = ("effect", "timeout_s", "retries", "device", "examples")
+MORE_KEYS = ("ranges", "rate", "dwell_s", "hours", "requires", "only_if", "fields", "redact", "summary")
+KEYS = (*BASE_KEYS, *MORE_KEYS)
 LATER_KEYS = frozenset({
-    "confirm", "rate", "dwell_s", "ranges", "hours", "sandbox", "verify", "redact", "requires", "fields", "summary",
+    "confirm", "sandbox", "verify",
     "cost", "p95_s", "needs", "publish", "payload", "await", "await_path",
 })  # fmt: skip
 LONGEST_S = 3600.0
@@ -51,6 +53,7 @@ class Declared(Struct, frozen=True):
     retries: int
     device: str
     examples: tuple[tuple[str, object], ...]
+    more: Mapping[str, object] = {}
 
 
 # Filled while a tool file loads and read right after it by the tool host; nothing else looks at it.
@@ -64,6 +67,15 @@ def tool(
     retries: int = 0,
     device: str = "",
     examples: Sequence[tuple[str, Mapping[str, object] | str]] = (),
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    rate: str | None = None,
+    dwell_s: float | None = None,
+    hours: str | None = None,
+    requires: Sequence[str] | None = None,
+    only_if: Sequence[Mapping[str, object]] | None = None,
+    fields: Sequence[str] | None = None,
+    redact: Sequence[str] | None = None,
+    summary: bool | None = None,
     **unsupported: object,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as a device tool.
@@ -72,8 +84,16 @@ def tool(
     `timeout_s`: most seconds one attempt may take. `retries`: further attempts after a failure (never for `once`).
     `device`: calls on one device exclude each other, `read` shares; default: all tools of the file.
     `examples`: pairs of what a person says and the arguments, a command line, or `cannot`.
+    Bounds at the gate, which the node's owner may only tighten: `ranges` {parameter: (least, most)}, `rate` "6/minute",
+    `dwell_s` least seconds between two starts, `hours` "07:00-22:00", `requires` tools that must have given a value in
+    the same task, `only_if` [{"tool", "args", "path", "op", "value"}] reads whose fresh value lets it run.
+    Of the result: `fields` may be seen (paths; default all), `redact=("addresses",)` hides IP, MAC and mail addresses,
+    `summary=True` gives more than 2 KiB as counts, ends and figures.
     Raises ToolInvalid, which the tool host reports as a fault of the file.
     """
+
+    given = (ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary)
+    more = {key: value for key, value in zip(MORE_KEYS, given, strict=True) if value is not None}
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         if not isinstance(function, FunctionType):
@@ -84,7 +104,9 @@ def tool(
         pairs = tuple(checked_pair(place, pair) for pair in examples)
         description = first_line(place, function.__doc__)
         declared.append(
-            Declared(function, function.__name__, description, place, effect, float(timeout_s), retries, device, pairs)
+            Declared(
+                function, function.__name__, description, place, effect, float(timeout_s), retries, device, pairs, more
+            )
         )
         return function
 

@@ -37,6 +37,7 @@ from rea_edge.redact import redacted
 from rea_edge.rules import criterion_of
 from rea_edge.store import Store
 from rea_edge.toolbox import Toolbox
+from rea_edge.visible import visible
 
 if TYPE_CHECKING:
     from rea_edge.bounds import Bounds
@@ -172,7 +173,7 @@ class NodeEffects:
 
         def counted() -> bool:
             nonlocal denied
-            denied = self.gates.take(call.name)
+            denied = self.gates.take(call.name, self.toolbox.tools)
             return denied is None and starting()
 
         result = self._run(call, request_id, seconds, cancel, counted)
@@ -182,9 +183,11 @@ class NodeEffects:
         ended = threading.Event()
         cancel.subscribe(ended.set)
         try:
-            return self.toolbox.run(call.name, call.args, request_id, seconds, ended, starting)
+            result = self.toolbox.run(call.name, call.args, request_id, seconds, ended, starting)
         finally:
             cancel.unsubscribe(ended.set)
+        tool = self.toolbox.tools.get(call.name)
+        return result if tool is None else visible(result, tool, self._secrets)
 
     def _tools_of(self, begun: Begun) -> list[Tool]:
         """Those on offer, by the run's names for them. Of one that is gone nothing is said; a call would be refused."""

@@ -41,7 +41,7 @@ class Gates:
         """Why the rules do not let this call run now, or None. `read` runs the interlocks' reads, each within its time."""
         now = self._clock.now()
         facts = Facts(minute=None if now is None else local_minute(now), done=done)
-        for rule in self._rules(call.name):
+        for rule in self._rules(call.name, tools):
             if why := gate.breach(rule, call, tools[call.name].parameters, facts):
                 return why
             for criterion in rule.only_if:
@@ -49,12 +49,12 @@ class Gates:
                     return why
         return None
 
-    def take(self, name: str) -> str | None:
+    def take(self, name: str, tools: Mapping[str, Tool]) -> str | None:
         """At the moment of a start: why the tool may not start now, or None, and then the start is counted.
 
         On disk before the start, so that a crash cannot forget it; raises what a transaction of the store raises.
         """
-        rules = [rule for rule in self._rules(name) if rule.rate is not None or rule.dwell_s]
+        rules = [rule for rule in self._rules(name, tools) if rule.rate is not None or rule.dwell_s]
         if not rules:
             return None
         with self._lock:
@@ -72,20 +72,14 @@ class Gates:
     def faults(self, tools: Mapping[str, Tool]) -> list[str]:
         """Rules that name what is not there. Their tools are held back, or nothing is: either way somebody must look."""
         found = [f"gate.{name}: there is no tool of this name" for name in self._configured if name not in tools]
-        for name, rule in self._configured.items():
-            known = _parameters(tools[name]) if name in tools else rule.ranges
-            found += [
-                f"gate.{name}.ranges.{key}: {name} has no such parameter" for key in rule.ranges if key not in known
-            ]
-            found += [f"gate.{name}.requires: there is no tool {one!r}" for one in rule.requires if one not in tools]
-            for criterion in rule.only_if:
-                reads = criterion.tool in tools and tools[criterion.tool].effect == "read"
-                found += [] if reads else [f"gate.{name}.only_if: {criterion.tool} is no tool that reads"]
-        return found
+        rules = [(f"gate.{name}", name, rule) for name, rule in self._configured.items()]
+        rules += [(f"tool {tool.name}", tool.name, tool.rule) for tool in tools.values() if tool.rule is not None]
+        return [*found, *(fault for place, name, rule in rules for fault in _faults_of(place, name, rule, tools))]
 
-    def _rules(self, name: str) -> list[Rule]:
-        rule = self._configured.get(name)
-        return [] if rule is None else [rule]
+    def _rules(self, name: str, tools: Mapping[str, Tool]) -> list[Rule]:
+        """The tool's own and the node's: both hold, so that neither can loosen the other."""
+        own = tools[name].rule if name in tools else None
+        return [rule for rule in (own, self._configured.get(name)) if rule is not None]
 
     def _held_back(self, name: str, criterion: Criterion, tools: Mapping[str, Tool], read: Read) -> str | None:
         call = Call(name=criterion.tool, args=criterion.args)
@@ -112,6 +106,12 @@ class Gates:
         return max(by_wall_s, boot_s())
 
 
-def _parameters(tool: Tool) -> Mapping[str, object]:
-    properties = tool.parameters.get("properties")
-    return properties if isinstance(properties, dict) else {}
+def _faults_of(place: str, name: str, rule: Rule, tools: Mapping[str, Tool]) -> list[str]:
+    properties = tools[name].parameters.get("properties") if name in tools else rule.ranges
+    known = properties if isinstance(properties, dict) else {}
+    reads = {tool.name for tool in tools.values() if tool.effect == "read"}
+    return [
+        *(f"{place}.ranges.{key}: {name} has no such parameter" for key in rule.ranges if key not in known),
+        *(f"{place}.requires: there is no tool {one!r}" for one in rule.requires if one not in tools),
+        *(f"{place}.only_if: {one.tool} is no tool that reads" for one in rule.only_if if one.tool not in reads),
+    ]

@@ -10,6 +10,7 @@ import msgspec
 from rea_edge.errors import ToolInvalid
 from rea_edge.records import Args, EffectClass, Example, Tool
 from rea_edge.tool import Declared
+from rea_edge.toolhost.extras import with_extras
 from rea_edge.toolhost.subset import checked_answer, supported
 
 
@@ -20,7 +21,7 @@ def from_function(found: Declared, source: str) -> Tool:
     examples = tuple(
         Example(say=say, answer=checked_answer(found.place, answer, parameters)) for say, answer in found.examples
     )
-    return Tool(
+    tool = Tool(
         name=found.name,
         description=found.description,
         parameters=parameters,
@@ -33,6 +34,7 @@ def from_function(found: Declared, source: str) -> Tool:
         returns=returns,
         source=source,
     )
+    return with_extras(tool, f"{found.place}: {found.name}", found.more)
 
 
 def parameters_of(found: Declared) -> Args:

@@ -10,8 +10,9 @@ import msgspec
 
 from rea_edge.errors import ToolInvalid
 from rea_edge.records import Args, Tool
-from rea_edge.tool import KEYS, NAME, PARAMETER_NAME, check_keys, checked_pair, first_line
+from rea_edge.tool import KEYS, MORE_KEYS, NAME, PARAMETER_NAME, check_keys, checked_pair, first_line
 from rea_edge.toolhost.command import PLACE
+from rea_edge.toolhost.extras import with_extras
 from rea_edge.toolhost.subset import checked_answer, supported
 
 TABLE_KEYS = ("description", "command", "parameters", "returns", *KEYS)
@@ -52,7 +53,8 @@ def from_table(source: str, name: str, table: object) -> Tool:
         "command": checked_command(place, keys.get("command"), parameters),
         "source": source,
     }
-    return msgspec.convert(declared, Tool)
+    more = {key: value for key, value in table.items() if key in MORE_KEYS}
+    return with_extras(msgspec.convert(declared, Tool), place, more)
 
 
 def described(place: str, description: object) -> str:

@@ -106,3 +106,42 @@ def test_a_dry_run_passes_the_gate_and_runs_nothing_that_acts(broker: AnyBroker,
         typed = house.run_command("call", "turn", "percent=5", "--dry-run")
         assert typed.returncode == 0 and "not run" in typed.stdout
         assert not house.ledger("turn")
+
+
+DECLARED = '''
+from rea_edge.tool import tool
+
+
+@tool(effect="read", fields=["level"], redact=["addresses"])
+def gauge(percent: int = 5) -> dict[str, object]:
+    """Read a gauge."""
+    return {"level": "at 192.168.4.7, password=opensesame", "serial": "SN-0815"}
+
+
+@tool(effect="idempotent", ranges={"percent": [0, 50]})
+def fan(percent: int) -> int:
+    """Set the fan."""
+    return percent
+'''
+
+
+def test_what_a_tool_declares_holds_beside_what_the_node_says(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    answers = script(call("gauge"), finish("It was read."))
+    with ScriptedEndpoint(answers) as endpoint:
+        house = make_house(
+            mosquitto, extra="[gate.fan]\nranges = {percent = [20, 100]}\n" + endpoint_table(endpoint.url)
+        )
+        (house.folder / "devices.py").write_text(DECLARED)
+        house.start()
+        with house.client() as client:
+            wait_online(client)
+            assert [code_of(client, "fan", percent=percent)[0] for percent in (19, 20, 50, 51)] == [
+                "policy_denied", "ok", "ok", "policy_denied",
+            ]  # fmt: skip
+            task_id, _ = client.submit({"goal": "Read the gauge."})
+            client.watch(task_id, None)
+            journal = client.ask("query", {"task": task_id}, "journal")
+        seen = questions(endpoint)[-1].decode() + str(journal.data) + house.log.read_text()
+        seen += (house.folder / "state/state.db").read_bytes().decode("latin-1")
+        assert "(address)" in seen
+        assert not any(word in seen for word in ("SN-0815", "192.168.4.7", "opensesame"))
