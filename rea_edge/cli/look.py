@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from rea_edge.cancel import Cancel
+from rea_edge.cli.found import Found, tell
 from rea_edge.cli.readings import show_readings
 from rea_edge.config import DEFAULT_FILE, Settings, load, tool_files
 from rea_edge.config import Endpoint as EndpointSettings
@@ -35,21 +35,13 @@ BROKER_S = 8.0
 ENDPOINT_S = 180.0  # of six small questions; a small board takes half a minute for each
 
 
-class Found(Struct, frozen=True):
-    """One thing looked at: ok, or what to do."""
-
-    what: str
-    ok: bool
-    words: str
-
-
 def check(args: argparse.Namespace, screen: Screen) -> int:
     """Exit 78 where configuration or a tool file is wrong, 1 where only broker or endpoint does not answer."""
     file = Path(args.config) if args.config else DEFAULT_FILE
     try:
         settings = load(file, os.environ)
     except ConfigInvalid as exc:
-        _tell(screen, args, [Found("configuration", False, str(exc))])
+        tell(screen, [Found("configuration", False, str(exc))], as_json=args.json)
         return 78
     found: list[Found] = [Found("configuration", True, ", ".join(str(part) for part in settings.files))]
     tools: list[Tool] = []
@@ -62,7 +54,7 @@ def check(args: argparse.Namespace, screen: Screen) -> int:
         if not args.json:
             screen.say(screen.paint(f"looking at {what} ...", "dim"))
         found += look()
-    _tell(screen, args, found)
+    tell(screen, found, as_json=args.json)
     if any(not one.ok for one in found if one.what.startswith("tool")):
         return 78
     return 0 if all(one.ok for one in found) else 1
@@ -105,15 +97,6 @@ def _rows_of(task: str, copy: StoreCopy) -> list[RunRow]:
 
 def _no_task(args: argparse.Namespace) -> RequestRefused:
     return RequestRefused("unknown_task", f"there is no task {args.task} in {args.state}")
-
-
-def _tell(screen: Screen, args: argparse.Namespace, found: list[Found]) -> None:
-    if args.json:
-        screen.say(msgspec.json.encode(found).decode())
-        return
-    for one in found:
-        mark = screen.paint("ok   ", "green") if one.ok else screen.paint("WRONG", "red")
-        screen.say(f"{mark} {one.what}: {one.words}")
 
 
 def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:

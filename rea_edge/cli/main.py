@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import msgspec
 
 from rea_edge.cli.parser import parser
-from rea_edge.errors import ConfigInvalid, NodeSilent, ReaError, RequestRefused, StoreUnusable
+from rea_edge.errors import ConfigInvalid, NodeSilent, ReaError, RequestRefused, StoreBusy, StoreUnusable
 from rea_edge.screen import Screen
 
-EX_OK, EX_FAILED, EX_USAGE, EX_IOERR, EX_CONFIG, EX_INTERRUPTED = 0, 1, 2, 74, 78, 130
+EX_OK, EX_FAILED, EX_USAGE, EX_IOERR, EX_TEMPFAIL, EX_CONFIG, EX_INTERRUPTED = 0, 1, 2, 74, 75, 78, 130
 
 
 def main(words: Sequence[str]) -> int:
@@ -28,6 +28,8 @@ def main(words: Sequence[str]) -> int:
         return _run(args, screen)
     except ConfigInvalid as exc:
         return _fail(args, "config_invalid", exc, EX_CONFIG)
+    except StoreBusy as exc:
+        return _fail(args, "busy", exc, EX_TEMPFAIL)
     except StoreUnusable as exc:
         return _fail(args, "store_failed", exc, EX_IOERR)
     except RequestRefused as exc:
@@ -49,6 +51,14 @@ def _run(args: argparse.Namespace, screen: Screen) -> int:
         case "run":
             # `__main__` runs the daemon, by hand and without us: what comes here is not how it is called.
             raise ValueError("run takes --config FILE, or nothing")
+        case "check" if args.state:
+            from rea_edge.cli import state
+
+            return state.check(args, screen)
+        case "export":
+            from rea_edge.cli import state
+
+            return state.export(args, screen)
         case "check":
             from rea_edge.cli import look
 

@@ -28,9 +28,15 @@ def parser() -> argparse.ArgumentParser:
 def _add_local(commands: Commands) -> None:
     run = commands.add_parser("run", help="run the daemon")
     _config(run)
-    check = commands.add_parser("check", help="check configuration, tools, broker and endpoint")
+    check = commands.add_parser("check", help="check configuration, tools, broker and endpoint; or a state file")
     _config(check)
     _json(check)
+    check.add_argument("--state", metavar="PATH", help="check this state file or folder instead, not in use")
+    export = commands.add_parser(
+        "export", help="print all that can be read of a state file, damaged or not: JSON lines"
+    )
+    export.add_argument("--state", metavar="PATH", required=True, help="a state file or folder, such as broken-1")
+    _config(export)
     demo = commands.add_parser("demo", help="a boiler room, a broker and a small model on this machine, and the daemon")
     demo.add_argument("--once", action="store_true", help="end after the three tasks; exit 0 only if all came true")
     demo.add_argument("--endpoint", metavar="URL", help="use this OpenAI-compatible server instead of the small model")

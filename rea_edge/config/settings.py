@@ -179,6 +179,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...] = ()
     # what was read, in order: the file and its conf.d
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must stand in no journal, answer or listing."""
+        given = (self.broker.password, *(one.api_key for one in self.endpoints))
+        return tuple(secret.reveal() for secret in given if secret is not None)
+
     def task_type(self, name: str) -> TaskType | None:
         """The named task type; `default` always exists; None if nobody configured the name."""
         return self.task_types.get(name, TaskType() if name == "default" else None)

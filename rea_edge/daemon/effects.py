@@ -61,9 +61,8 @@ class NodeEffects:
         self._settings = settings
         self.toolbox = toolbox
         self.gates = Gates(settings.gates, store, clock)
-        given = [settings.broker.password, *(one.api_key for one in settings.endpoints)]
         self.endpoints = Endpoints(settings.endpoints, _Kept(store))
-        self._secrets = [secret.reveal() for secret in given if secret is not None]
+        self._secrets = settings.secrets
 
     def close(self) -> None:
         self.endpoints.close()

@@ -2,8 +2,8 @@
 
 The one owner of `sqlite3`, the state folder and its lock. Bodies are bytes here: what events and messages mean is
 known elsewhere. Wall times are given by callers. Files import in this order:
-`rows`, `database`, `layout`, `folder`, `seen`, `reading`, `checking`, `copy`, `opening`, `writing`, `store`. A daemon
-never reads copies: `copy` is imported by name.
+`rows`, `database`, `layout`, `folder`, `seen`, `reading`, `checking`, `copy`, `survey`, `carving`, `rescue`, `opening`,
+`writing`, `store`. A daemon never reads copies: `copy`, `survey` and `rescue` are imported by name.
 """
 
 from rea_edge.store.reading import Reading

@@ -82,7 +82,7 @@ def damage(db: Database, sentinel: str | None, seen: Seen | None) -> str | None:
         return f"its epoch is {epoch!r}"
     if sentinel not in {None, epoch} and not _just_begun(db, found):
         return f"it is of epoch {epoch}, the folder of {sentinel!r}"
-    return _behind(db, seen) if seen is not None and seen.epoch == epoch else None
+    return behind(db, epoch, seen) if seen is not None else None
 
 
 def _just_begun(db: Database, found: Inspection) -> bool:
@@ -90,7 +90,10 @@ def _just_begun(db: Database, found: Inspection) -> bool:
     return found.meta_get("lost") is not None and db.number("SELECT count(*) FROM run") == 0
 
 
-def _behind(db: Database, seen: Seen) -> str | None:
+def behind(db: Database, epoch: str, seen: Seen) -> str | None:
+    """What the witness says that this state had, and has no more; None too if it speaks of another."""
+    if seen.epoch != epoch:
+        return None
     newest = db.number("SELECT max(row) FROM run")
     if newest < seen.newest:
         return f"runs up to {seen.newest} were accepted, it ends at {newest}: its WAL was lost, or it is an old copy"

@@ -16,6 +16,7 @@ from rea_edge.store.database import Database, SqlFailed
 from rea_edge.store.layout import FILE
 
 _TRIES = 5
+_SUFFIXES = ("", "-wal")
 
 
 class StoreCopy(Inspection):
@@ -24,21 +25,22 @@ class StoreCopy(Inspection):
     Raises `StoreUnusable` if there is no state, or none that can be read at all. Closed by `close` or `with`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, path: Path) -> None:
+        """`path` is a folder or a file in it."""
         with ExitStack() as undo:
             try:
                 copy = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="rea-edge-")))
-                _copy(folder, copy)
+                copy_state(path, copy)
                 db = Database(copy / FILE, busy_s=1.0)
                 undo.callback(db.close)
                 if why := foreign(db):
-                    raise StoreUnusable(f"{folder / FILE}: {why}")
+                    raise StoreUnusable(f"{state_file(path)}: {why}")
                 super().__init__(db)
                 self.epoch = self.meta_get("epoch") or ""
                 self.lost = self.meta_get("lost")
                 self.inspect(finished=True)
             except (OSError, SqlFailed) as error:
-                raise StoreUnusable(f"{folder / FILE}: {error}") from error
+                raise StoreUnusable(f"{state_file(path)}: {error}") from error
             self._undo = undo.pop_all()
 
     @property
@@ -65,22 +67,34 @@ class StoreCopy(Inspection):
         self.close()
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Both files as of one moment: again, if a checkpoint or a commit came in between."""
-    names = (FILE, f"{FILE}-wal")
+def state_file(path: Path) -> Path:
+    """The state that is meant by a folder or by a file."""
+    return path / FILE if path.is_dir() else path
+
+
+def copy_state(path: Path, target: Path, *, wal_too: bool = False) -> None:
+    """File and WAL as of one moment into the folder `target`: again, if a checkpoint or a commit came in between.
+
+    Raises `StoreUnusable` where there is no file; `wal_too`: a WAL without its file is enough.
+    """
+    source = state_file(path)
     for _ in range(_TRIES):
-        before = [_stamp(source / name) for name in names]
-        for name in names:
-            if (source / name).exists():
-                shutil.copyfile(source / name, target / name)
+        before = _stamps(source)
+        for suffix in _SUFFIXES:
+            if (found := source.with_name(source.name + suffix)).exists():
+                shutil.copyfile(found, target / (FILE + suffix))
             else:
-                (target / name).unlink(missing_ok=True)
-        if [_stamp(source / name) for name in names] == before:
+                (target / (FILE + suffix)).unlink(missing_ok=True)
+        if _stamps(source) == before:
             break
     else:
-        raise StoreUnusable(f"{source / FILE} changes faster than it can be copied; ask the daemon instead")
-    if not (target / FILE).exists():
-        raise StoreUnusable(f"there is no {FILE} in {source}")
+        raise StoreUnusable(f"{source} changes faster than it can be copied; ask the daemon instead")
+    if not (target / FILE).exists() and not (wal_too and (target / f"{FILE}-wal").exists()):
+        raise StoreUnusable(f"there is no {source.name} in {source.parent}")
+
+
+def _stamps(source: Path) -> list[tuple[int, int] | None]:
+    return [_stamp(source.with_name(source.name + suffix)) for suffix in _SUFFIXES]
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

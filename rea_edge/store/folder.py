@@ -7,6 +7,8 @@ here opens it but `read_through`, for a connection that is given up.
 import fcntl
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rea_edge.errors import StoreBusy
@@ -25,7 +27,7 @@ class FolderLock:
         deadline = time.monotonic() + busy_s
         while not self._try():
             if time.monotonic() >= deadline:
-                holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                holder = _holder(self._fd)
                 self.release()
                 raise StoreBusy(f"{folder} is in use by process {holder}")
             time.sleep(0.05)
@@ -41,6 +43,23 @@ class FolderLock:
         except BlockingIOError:
             return False
         return True
+
+
+@contextmanager
+def kept_free(folder: Path) -> Iterator[None]:
+    """No daemon begins to use this folder meanwhile. Raises `StoreBusy` if one does already. Writes nothing."""
+    try:
+        fd = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield  # a copy, or what was set aside
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise StoreBusy(f"{folder} is in use by process {_holder(fd)}") from None
+    finally:
+        os.close(fd)
 
 
 def read_sentinel(folder: Path) -> str | None:
@@ -105,6 +124,10 @@ def set_aside(folder: Path, why: str) -> Path:
     sync_folder(aside)
     sync_folder(folder)
     return aside
+
+
+def _holder(lock: int) -> str:
+    return os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
 
 
 def holder_of(path: Path) -> str:
