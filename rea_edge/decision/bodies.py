@@ -10,18 +10,18 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from rea_edge.decision import dialects
-from rea_edge.decision.found import Flaw, Found, RawText, Written
+from rea_edge.decision.found import Flaw, Found, Written
 from rea_edge.decision.names import Names, shown
 from rea_edge.decision.notation import Broken, Value, read_calls, read_value, skip
 from rea_edge.decision.shapes import read_calls_value, reading_of
+from rea_edge.decision.tagged import Unit, blank, cut, keys_and_values, unclear, xml_call
 from rea_edge.schema import unique_keys
 
 _BETWEEN = re.compile(r"(?:\s|[,;]|`{3,}[a-z_]*|~{3,}[a-z_]*|[}\])](?=\s*(?:<[/|｜]|$)))*", re.IGNORECASE)
 _BETWEEN_LINES = re.compile(r"[\s,;]*")
 # How far behind a faulty call its closing tag is looked for.
 _NEAR = 4000
-_CALL_START = re.compile(r"\[?\s*(?:print\s*\(\s*)?(?P<name>[^\W\d][\w.]*)\s*[(（]")
-_FRAME = re.compile(r"\r?\n(.*?)(?:\r?\n)?", re.DOTALL)
+_CALL_START = re.compile(r"\[?\s*(?:print\s*\(\s*)?(?P<name>[^\W\d][\w.-]*)\s*[(（]")
 _CALL_METHOD = re.compile(r"\.call$")
 
 
@@ -32,13 +32,6 @@ class Body(Struct, frozen=True):
     end: int
     closed: bool
     clean: bool = True
-
-
-class Unit(Struct, frozen=True):
-    """One unit: its calls, or a flaw, and where it ends."""
-
-    found: tuple[Found, ...]
-    end: int
 
 
 def read_body(text: str, at: int, close: re.Pattern[str], names: Names, *, many: bool, fenced: bool = False) -> Body:
@@ -80,18 +73,11 @@ def read_body(text: str, at: int, close: re.Pattern[str], names: Names, *, many:
 
 def read_unit(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit | None:
     """Read one unit that begins at `at`, or None where none begins."""
-    readers: tuple[Callable[[str, int, re.Pattern[str], Names], Unit | None], ...] = (
-        _xml,
-        _tagged,
-        _python,
-        _json,
-        _named,
-    )
+    readers: tuple[Callable[[str, int, re.Pattern[str], Names], Unit | None], ...] = (_tagged, _python, _json, _named)
+    unit = xml_call(text, at, close)
     for reader in readers:
-        unit = reader(text, at, close, names)
-        if unit is not None:
-            return unit
-    return None
+        unit = unit or reader(text, at, close, names)
+    return unit
 
 
 def _json(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit | None:
@@ -138,77 +124,16 @@ def _python(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit | 
     return Unit(calls, end)
 
 
-def unclear(name: str, read: Broken) -> Flaw:
-    """The flaw of a call by name whose arguments cannot be read."""
-    if read.ended:
-        return Flaw("truncated", f"The call of `{shown(name)}` was cut off. Send it whole.")
-    near = f" near `{shown(read.key)}`" if read.key else ""
-    return Flaw(
-        "invalid_args", f"{shown(name)}: the arguments cannot be read{near}; only plain values may stand there."
-    )
-
-
-def _xml(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit | None:
-    opening = dialects.XML_CALL.match(text, at)
-    if opening is None:
-        return None
-    name = opening["a"] or opening["b"] or opening["c"] or ""
-    at = skip(text, opening.end())
-    if text[at : at + 1] in ("{", "｛"):
-        return _xml_json(text, at, name)
-    pairs: list[tuple[str, object]] = []
-    while (parameter := dialects.PARAMETER.match(text, _blank(text, at))) is not None:
-        end = _parameter_end(text, parameter.end())
-        if end is None:
-            return Unit((_cut(name),), len(text))
-        literal = parameter["literal"]
-        value = text[parameter.end() : end[0]]
-        pairs.append(
-            (
-                (parameter["a"] or parameter["b"] or parameter["c"]).strip(),
-                RawText(_trimmed(value), (literal or "").lower() == "true"),
-            )
-        )
-        at = end[1]
-    at = _blank(text, at)
-    closing = dialects.XML_CALL_CLOSE.match(text, at)
-    if closing:
-        return Unit((Written(name, unique_keys(pairs)),), closing.end())
-    if close.match(text, at):
-        return Unit((Written(name, unique_keys(pairs)),), at)
-    if at >= len(text):
-        return Unit((_cut(name),), at)
-    return Unit(
-        (Flaw("unparseable", f"The call of `{shown(name)}` cannot be read: close each parameter and the function."),),
-        at,
-    )
-
-
 def _tagged(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit | None:
     opening = dialects.TAGGED_NAME.match(text, at)
     if opening is None:
         return None
-    closing = re.compile(rf"\s*</{opening['args']}>", re.IGNORECASE)
-    read = read_value(text, opening.end(), closing)
+    name = (opening["a"] or opening["b"]).strip()
+    read = read_value(text, opening.end(), dialects.TAGGED_CLOSE)
     if isinstance(read, Broken):
-        return Unit((unclear(opening["name"], read),), max(read.at, at + 1))
-    ended = closing.match(text, read.end)
-    return Unit((Written(opening["name"].strip(), read.value),), ended.end() if ended else read.end)
-
-
-def _xml_json(text: str, at: int, name: str) -> Unit:
-    read = read_value(text, at, dialects.XML_CALL_CLOSE)
-    if isinstance(read, Broken):
-        return Unit((_cut(name) if read.ended else unclear(name, read),), max(read.at, at + 1))
-    at = _blank(text, read.end)
-    closing = dialects.XML_CALL_CLOSE.match(text, at)
-    return Unit((Written(name, read.value),), closing.end() if closing else read.end)
-
-
-def _parameter_end(text: str, at: int) -> tuple[int, int] | None:
-    """Where a parameter's text ends and where the text after it begins; None where it is open."""
-    edge = dialects.PARAMETER_EDGE.search(text, at)
-    return (edge.start(), edge.end()) if edge else None
+        return Unit((unclear(name, read),), max(read.at, at + 1))
+    ended = dialects.TAGGED_CLOSE.match(text, read.end)
+    return Unit((Written(name, read.value),), ended.end() if ended else read.end)
 
 
 def _named(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit | None:
@@ -216,39 +141,20 @@ def _named(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit | N
     first = dialects.NAME_FIRST.match(text, at)
     if first is None:
         return None
-    name, at = first["name"], first.end()
+    name, at = first["name"].rstrip(":"), first.end()
     separator = dialects.SEPARATOR.match(text, at)
     if separator:
         read = read_value(text, separator.end(), close)
         if isinstance(read, Broken):
-            return Unit((_cut(name) if read.ended else unclear(name, read),), max(read.at, at))
+            return Unit((cut(name) if read.ended else unclear(name, read),), max(read.at, at))
         return Unit((Written(name, read.value),), read.end)
-    pairs: list[tuple[str, object]] = []
-    while (key := dialects.KEY_VALUE.match(text, at)) is not None:
-        closing = dialects.VALUE_CLOSE.search(text, key.end())
-        if closing is None:
-            return Unit((_cut(name),), len(text))
-        pairs.append((key["key"].strip(), RawText(text[key.end() : closing.start()])))
-        at = closing.end()
-    here = _blank(text, at)
+    read_pairs = keys_and_values(text, at, name)
+    if isinstance(read_pairs, Unit):
+        return read_pairs
+    pairs, at = read_pairs
+    here = blank(text, at)
     if close.match(text, here):
         return Unit((Written(name, unique_keys(pairs)),), here)
     if pairs:
-        return Unit((_cut(name),), at)
-    return Unit((_cut(name),), here) if here >= len(text) and names.find(name) is not None else None
-
-
-def _cut(name: str) -> Flaw:
-    return Flaw("truncated", f"The call of `{shown(name)}` was cut off: its arguments were not closed. Send it whole.")
-
-
-def _blank(text: str, at: int) -> int:
-    while at < len(text) and text[at] in " \t\r\n":
-        at += 1
-    return at
-
-
-def _trimmed(text: str) -> str:
-    """Without the line breaks that the format puts around a value: one before and one after, or none."""
-    found = _FRAME.fullmatch(text)
-    return found[1] if found else text
+        return Unit((cut(name),), at)
+    return Unit((cut(name),), here) if here >= len(text) and names.find(name) is not None else None

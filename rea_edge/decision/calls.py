@@ -6,7 +6,7 @@ Must not decide between calls (see `settle`) and never changes a value beyond wh
 import re
 
 from rea_edge import schema
-from rea_edge.decision.found import Absent, Bare, Positional, RawText, Unread, Written
+from rea_edge.decision.found import Absent, Bare, Element, Positional, RawText, Unread, Written
 from rea_edge.decision.names import Names, shown
 from rea_edge.decision.notation import Value, read_value, skip
 from rea_edge.errors import DecisionRejected
@@ -122,6 +122,8 @@ def _bare(text: str, offer: Offer, compiled: Schema, *, cut: bool) -> Args:
 
 def _from_text(value: object, shape: Shape | None) -> object:
     """What text between tags says, by the type of its parameter: text stays text where only a string is taken."""
+    if isinstance(value, Element):
+        return _from_parts(value, shape or Shape())
     if not isinstance(value, RawText):
         return value
     if value.literal or shape is None or shape.types <= {"string"}:
@@ -135,6 +137,17 @@ def _from_text(value: object, shape: Shape | None) -> object:
     if text[:1] in ("{", "[") and shape.types & {"object", "array"}:
         return _typed(text)
     return value.text if shape.members is not None else text
+
+
+def _from_parts(element: Element, shape: Shape) -> object:
+    """What tags in tags say: a text where only that is taken, else the items of a list, or an object's keys."""
+    if not shape.types & {"array", "object"} and (shape.types or not element.parts):
+        return element.text
+    if "object" not in shape.types and all(key == "item" for key, _ in element.parts):
+        return [_from_text(part, shape.items) for _, part in element.parts]
+    return schema.unique_keys(
+        [(key, _from_text(part, shape.properties.get(key, shape.extra))) for key, part in element.parts]
+    )
 
 
 def _typed(text: str) -> object:

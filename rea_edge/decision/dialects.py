@@ -18,9 +18,11 @@ class Wrapper(Struct, frozen=True):
 
 
 _BAR = r"[|｜]"
-# Before a tag's name: a vendor's namespace (seed:, minimax:, steptml:, ...), or the marker of DeepSeek or MiniMax M3.
-_NS = rf"(?:[a-z_]{{1,16}}:|{_BAR}DSML{_BAR})?"
+# Before a tag's name: a vendor's namespace (seed:, minimax:, ifm|, ...), or the marker of DeepSeek or MiniMax M3.
+_NS = rf"(?:[a-z_]{{1,16}}[:|]|{_BAR} ?DSML ?{_BAR} ?)?"
 _M3 = r"(?:\]<\]minimax\[>\[)?"
+_EDITION = r"(?::[a-z_]{1,16})?"  # after a tag's name (Hunyuan 4)
+_PREFIX = r"(?:longcat_|ifm\|)?"
 
 
 def _token(name: str) -> str:
@@ -28,11 +30,16 @@ def _token(name: str) -> str:
     return rf"<{_BAR}" + name.replace("_", r"[_▁\s]") + rf"{_BAR}>"
 
 
+SPEAKS = r"-> tool/function_call\n"
+
 WRAPPERS = (
     # Hermes, Qwen, Granite 4, GLM 4.5, Ernie, Exaone; Jamba, Hunyuan, MiniMax M1, Apriel; Nemotron; Seed; DSML; LongCat
-    Wrapper(rf"{_M3}<{_NS}tool_?call>", rf"{_M3}</{_NS}tool_?call>"),
-    Wrapper(rf"<{_NS}(?:tool_?calls|function_?calls)>", rf"</{_NS}(?:tool_?calls|function_?calls)>", many=True),
-    Wrapper(r"<function_call>", r"</function_call>"),
+    Wrapper(rf"{_M3}<{_NS}tool_?call{_EDITION}>", rf"{_M3}</{_NS}tool_?call{_EDITION}>"),
+    Wrapper(
+        rf"<{_NS}(?:tool_?calls|function_?calls){_EDITION}>", rf"</{_NS}(?:tool_?calls|function_?calls){_EDITION}>",
+        many=True,
+    ),
+    Wrapper(r"<(?:dots_)?function_call>", r"</(?:dots_)?function_call>"),
     Wrapper(r"<longcat_tool_call>", r"</longcat_tool_call>"),
     Wrapper(r"<tools?>", r"</tools?>", many=True),
     Wrapper(r"<tool_use>", r"</tool_use>"),
@@ -51,8 +58,14 @@ WRAPPERS = (
     Wrapper(rf"function call(?={_BAR}|<{_BAR}role_sep)(?:<{_BAR}role_sep{_BAR}>)?", None),
     # DeepSeek V3 and V3.1, Kimi K2, Step 3: one call each, sections around them
     Wrapper(_token("tool_call_begin"), _token("tool_call_end")),
+    # Solar Open 2, PLaMo 3, HyperCLOVA X (a message of its own, with the tool as its speaker), MiniMax M2 without tags
+    Wrapper(r"<\|tool_call:start\|>", r"<\|tool_call:end\|>"),
+    Wrapper(r"<\|plamo:begin_tool_requests:plamo\|>", r"<\|plamo:end_tool_requests:plamo\|>", many=True),
+    Wrapper(r"<\|plamo:begin_tool_request:plamo\|>", r"<\|plamo:end_tool_request:plamo\|>"),
+    Wrapper(rf"(?:<\|im_end\|>\s*)?(?:<\|im_start\|>)?(?:assistant)? ?{SPEAKS}", None),
+    Wrapper(r"\[TOOL_CALL\]", r"\[/TOOL_CALL\]", many=True),
     # functionary: the recipient's name, then the object
-    Wrapper(r"(?m:^)>>>(?=[\w.-]+\s*\n\s*\{)", None),
+    Wrapper(r"(?:(?m:^)|(?<=\}))>>>(?=[\w.-]+\s*\n\s*\{)", None),
     Wrapper(_token("recipient") + r"(?!\s*all\b)", None),
     # FunctionGemma, Gemma 4
     Wrapper(r"<start_function_call>", r"<end_function_call>"),
@@ -60,46 +73,58 @@ WRAPPERS = (
 )  # fmt: skip
 
 # Sections around several calls: noise, but a cut reply whose section is open may have lost a call.
-SECTION_OPEN = re.compile(rf"{_token('tool_calls_begin')}|{_token('tool_calls_section_begin')}", re.IGNORECASE)
-SECTION_INSIDE = re.compile(
-    rf"\s*(?:{_token('tool_call_begin')}|{_token('tool_calls_end')}|{_token('tool_calls_section_end')})", re.IGNORECASE
+_SECTION_END = rf"{_token('tool_calls_end')}|{_token('tool_calls_section_end')}|<\|close\|>tools<\|sep\|>"
+SECTION_OPEN = re.compile(
+    rf"{_token('tool_calls_begin')}|{_token('tool_calls_section_begin')}|<\|open\|>tools<\|sep\|>", re.IGNORECASE
 )
-SECTION_CLOSE = re.compile(rf"{_token('tool_calls_end')}|{_token('tool_calls_section_end')}", re.IGNORECASE)
+SECTION_INSIDE = re.compile(rf"\s*(?:{_token('tool_call_begin')}|<\|open\|>call\b|{_SECTION_END})", re.IGNORECASE)
+SECTION_CLOSE = re.compile(_SECTION_END, re.IGNORECASE)
 
 # Single calls in XML: the name is in the opening tag.
 XML_CALL = re.compile(
     r"<function=\s*[\"']?(?P<a>[^<>\"'\s]+)[\"']?\s*>"
     r"|<function\s+name\s*=\s*[\"']?(?P<b>[^<>\"']+?)[\"']?\s*>"
-    rf"|{_M3}<{_NS}invoke\s+name\s*=\s*[\"']?(?P<c>[^<>\"']+?)[\"']?\s*>",
+    rf"|{_M3}<{_NS}invoke\s+name\s*=\s*[\"']?(?P<c>[^<>\"']+?)[\"']?\s*>"
+    r"|<\|open\|>call\s+tool\s*=\s*[\"']?(?P<d>[^<>\"']+)[\"']?[^<>]{0,40}<\|sep\|>",
     re.IGNORECASE,
 )
-XML_CALL_CLOSE = re.compile(rf"{_M3}</{_NS}(?:function|invoke)>", re.IGNORECASE)
+XML_CALL_CLOSE = re.compile(rf"{_M3}</{_NS}(?:function|invoke)>|<\|close\|>call<\|sep\|>", re.IGNORECASE)
 PARAMETER = re.compile(
     r"<parameter=\s*[\"']?(?P<a>[^<>\"']+?)[\"']?\s*>"
-    rf"|<{_NS}parameter\s+name\s*=\s*[\"']?(?P<b>[^<>\"']+?)[\"']?"
+    rf"|<{_NS}param(?:eter)?\s+name\s*=\s*[\"']?(?P<b>[^<>\"']+?)[\"']?"
     r"(?:\s+string\s*=\s*[\"'](?P<literal>true|false)[\"'])?\s*>"
-    r"|\]<\]minimax\[>\[<(?P<c>[\w.-]+)>",
+    r"|\]<\]minimax\[>\[<(?P<element>[\w.-]+)>"
+    r"|<\|open\|>argument\s+key\s*=\s*[\"'](?P<d>[^<>\"']+)[\"'][^<>]{0,40}<\|sep\|>",
     re.IGNORECASE,
 )
-PARAMETER_CLOSE = re.compile(rf"</{_NS}parameter(?:=[^<>]*)?>|\]<\]minimax\[>\[</[\w.-]+>", re.IGNORECASE)
+PARAMETER_CLOSE = re.compile(rf"</{_NS}param(?:eter)?(?:=[^<>]*)?>|<\|close\|>argument<\|sep\|>", re.IGNORECASE)
+ELEMENT = re.compile(r"\]<\]minimax\[>\[<(?P<end>/)?(?P<key>[\w.-]+)>", re.IGNORECASE)
 # Where a parameter's text may end: its closing tag; or, that left out, the next tag of the call at the start of a line.
 PARAMETER_EDGE = re.compile(
     rf"(?P<close>{PARAMETER_CLOSE.pattern})"
     r"|(?<=\n)[ \t]*(?=<parameter=)|(?<=\n)[ \t]*(?=</function>\s*(?:</tool_call>|<function=|\Z))",
     re.IGNORECASE,
 )
+KEY_OPEN = re.compile(rf"<{_PREFIX}arg_key{_EDITION}>|<\|tool_arg:start\|>", re.IGNORECASE)
 KEY_VALUE = re.compile(
-    r"\s*(?:<tool_sep>)?\s*<(?:longcat_)?arg_key>(?P<key>[^<]*)</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>",
+    rf"\s*(?:<{_PREFIX}arg_key{_EDITION}>(?P<a>[^<]*)</{_PREFIX}arg_key{_EDITION}>\s*"
+    rf"(?:<{_PREFIX}arg_type>[^<]*</{_PREFIX}arg_type>\s*)?<{_PREFIX}arg_value{_EDITION}>"
+    r"|<\|tool_arg:start\|>(?P<b>[^<]*)<\|tool_arg:value\|>)",
     re.IGNORECASE,
 )
+VALUE_CLOSE = re.compile(rf"</{_PREFIX}arg_value{_EDITION}>|<\|tool_arg:end\|>", re.IGNORECASE)
 # A call in tags of its own: <name>x</name> <arguments>{...}</arguments>
 TAGGED_NAME = re.compile(
-    r"<(?P<tag>name|tool_name|function_name)>(?P<name>[^<>]+)</(?P=tag)>\s*<(?P<args>arguments|parameters|args|input)>",
+    r"<(?P<tag>name|tool_name|function_name)>(?P<a>[^<>]+)</(?P=tag)>\s*<(?:arguments|parameters|args|input)>"
+    r"|<\|plamo:begin_tool_name:plamo\|>(?P<b>[^<>]+)<\|plamo:end_tool_name:plamo\|>\s*"
+    r"<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json<\|plamo:msg\|>)?",
     re.IGNORECASE,
+)
+TAGGED_CLOSE = re.compile(
+    r"\s*(?:</(?:arguments|parameters|args|input)>|<\|plamo:end_tool_arguments:plamo\|>)", re.IGNORECASE
 )
 # Before the call itself: DeepSeek's and Step's kind of tool.
 KIND = re.compile(rf"function\s*{_token('tool_sep')}(?=\s*<)", re.IGNORECASE)
-VALUE_CLOSE = re.compile(r"</(?:longcat_)?arg_value>", re.IGNORECASE)
 
 # Between a name and its arguments object.
 SEPARATOR = re.compile(
@@ -108,7 +133,8 @@ SEPARATOR = re.compile(
     re.IGNORECASE,
 )
 NAME_FIRST = re.compile(
-    rf"(?:function\s*{_token('tool_sep')})?(?:call:)?(?P<name>[^\s<>{{}}\[\]()\"'`|｜｛]{{1,80}})", re.IGNORECASE
+    rf"(?:function\s*{_token('tool_sep')})?(?::?call:)?(?P<name>[^\s<>{{}}\[\]()\"'`|｜｛]{{1,80}})(?:\s*<tool_sep>)?",
+    re.IGNORECASE,
 )
 
 THINK = re.compile(
@@ -116,6 +142,8 @@ THINK = re.compile(
     r"|\[(?P<end2>/)?THINK\]|◁(?P<end3>/)?think▷"
     rf"|<{_BAR}(?:start_thinking|begin[_▁]of[_▁]thought|think){_BAR}>|(?P<end4><{_BAR}(?:end_thinking|end[_▁]of[_▁]thought|/think){_BAR}>)"
     r"|(?P<end7>\[BEGIN FINAL RESPONSE\])|<unused94>(?:thought)?|(?P<end5><unused95>)"
+    r"|<\|(?:open\|>think<\|sep|think:start|plamo:begin_think:plamo)\|>"
+    r"|(?P<end8><\|(?:close\|>think<\|sep|think:end|plamo:end_think:plamo)\|>)"
     r"|<\|channel>thought|(?P<end6><channel\|>)",
     re.IGNORECASE,
 )
@@ -138,8 +166,10 @@ RESULT_CLOSE = re.compile(
 
 # The first of these ends the reply.
 TURN_END = re.compile(
-    rf"<{_BAR}(?:im_end|eot_id|eom_id|end_?of_?text|end[_▁]of[_▁](?:sentence|turn|text)|eot|eos|eod|stop|return|end_of_turn_token|"
-    rf"end|endofturn|role_end|call|eom|user|im_start|start_header_id|start_of_role|end_response|end_of_role){_BAR}>"
+    rf"<{_BAR}(?:eot_id|eom_id|end_?of_?text|end[_▁]of[_▁](?:sentence|turn|text)|eot|eos|eod|stop|return|end_of_turn_token|"
+    rf"end|endofturn|role_end|call|eom|user|start_header_id|start_of_role|end_response|end_text|end_of_role){_BAR}>"
+    rf"|<{_BAR}im_(?:end|start){_BAR}>(?!\s*(?:<\|im_start\|>)?assistant {SPEAKS})|<\|plamo:tag\|>|<end_code>"
+    r"|<\|close\|>(?:message<\|sep\|>|response<\|sep\|>(?!\s*<\|open\|>tools<\|sep\|>))"
     r"|</s>|<eos>|<end_of_turn>|<start_of_turn>|<turn\|>|<\|turn>|<\|user\|>"
     r"|\[INST\]|\[/?EOS\]|\[END FINAL RESPONSE\]|\[\|endofturn\|\]",
     re.IGNORECASE,
@@ -148,14 +178,19 @@ TURN_END = re.compile(
 LEAD = re.compile(
     rf"(?:\s|\ufeff|\u200b|<{_BAR}im_start{_BAR}>(?:assistant)?|<{_BAR}start_header_id{_BAR}>assistant<{_BAR}end_header_id{_BAR}>"
     rf"|<{_BAR}(?:begin[_▁]of[_▁](?:sentence|text)|startoftext|assistant|start_response|start_of_turn_token|chatbot_token){_BAR}>"
-    rf"|<{_BAR}start_of_role{_BAR}>assistant<{_BAR}end_of_role{_BAR}>|<start_of_turn>(?:model)?|<\|turn>model|<bos>|<s>)+",
+    rf"|<{_BAR}start_of_role{_BAR}>assistant<{_BAR}end_of_role{_BAR}>|<start_of_turn>(?:model)?|<\|turn>model|<bos>|<s>"
+    rf"|<{_BAR}start_text{_BAR}>|<\|open\|>response<\|sep\|>"
+    rf"|(?:>>>)?(?-i:all)\n(?=\S)|(?:<{_BAR}from{_BAR}>assistant\s*)?<{_BAR}recipient{_BAR}>\s*all\s*<{_BAR}content{_BAR}>)+",
     re.IGNORECASE,
 )
 
 # gpt-oss. A message is a header, <|message|>, a body, and a token that ends it.
 _HEADER = r"(?P<header>[^<>\n{}\"]{0,120}?)(?:<\|constrain\|>[^<>\n{}\"]{0,40}?)?<\|message\|>"
 _BEFORE = r"\s*(?:assistant)?(?P<before>[^<>\n{}\"]{0,80}?)"
-HARMONY = re.compile(rf"(?:<\|start\|>{_BEFORE}(?:<\|channel\|>)?|<\|channel\|>){_HEADER}", re.IGNORECASE)
+HARMONY = re.compile(
+    rf"(?:<\|start\|>{_BEFORE}(?:<\|channel\|>[^<>\n]{{0,40}}\bto=assistant\s*(?=<\|channel\|>))?(?:<\|channel\|>)?|<\|channel\|>){_HEADER}",
+    re.IGNORECASE,
+)
 HARMONY_FIRST = re.compile(rf"{_BEFORE}(?:<\|channel\|>)?{_HEADER}", re.IGNORECASE)
 HARMONY_TO = re.compile(r"\bto=(\S+)")
 HARMONY_END = re.compile(r"<\|(?:end|call|return|eom|eot|start|channel)\|>")
@@ -165,20 +200,21 @@ STRAY = re.compile(
     rf"{_M3}</{_NS}(?:tool_?calls?|function_?calls?|function|invoke|parameter|tools?|tool_use|longcat_tool_call)>|(?:<{_BAR}from{_BAR}>assistant\s*)?<{_BAR}recipient{_BAR}>\s*all\s*<{_BAR}content{_BAR}>"
     rf"|<{_BAR}from{_BAR}>assistant"
     rf"|<{_BAR}/?(?:tool[_▁][a-z_▁]+|tools_suffix|end_action|end_response|action_end|plugin|python_end|constrain){_BAR}>"
-    r"|<end_function_call>|<tool_call\|>|\[/TOOL_CALLS\]|<channel\|>",
+    r"|<end_function_call>|<tool_call\|>|\[/TOOL_CALLS?\]|<channel\|>|<\|close\|>(?:response|message)<\|sep\|>"
+    r"|</dots_function_call>|<\|plamo:end_tool_\w+:plamo\|>|<\|tool_call:end\|>",
     re.IGNORECASE,
 )
 
 LABELS = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,3}(?:"
-    r"(?P<input>action[ _](?:inputs?|arguments|args|parameters)|tool[ _]input|(?:行动|动作|操作)(?:输入|参数))"
-    r"|(?P<action>action(?:[ _]name)?|tool[ _]name|行动|动作|操作)"
+    r"(?P<input>✿ARGS✿|action[ _](?:inputs?|arguments|args|parameters)|tool[ _]input|(?:行动|动作|操作)(?:输入|参数))"
+    r"|(?P<action>✿FUNCTION✿|action(?:[ _]name)?|tool[ _]name|行动|动作|操作)"
     r"|(?P<thought>thoughts?|思考|想法)"
-    r"|(?P<result>observations?|观察|观测|观察结果)"
-    r"|(?P<final>final[ _]answer|最终答案|最终回答|最终回复)"
+    r"|(?P<result>✿RESULT✿|observations?|观察|观测|观察结果)"
+    r"|(?P<final>✿RETURN✿|final[ _]answer|最终答案|最终回答|最终回复)"
     r"|(?P<answer>answer|答案|回答)"
     r"|(?P<question>question|问题)"
-    r")(?:[ \t]*\#?\d{1,3})?[*_]{0,3}[ \t]*[:：][*_]{0,3}[ \t]*",
+    r")(?:[ \t]*\#?\d{1,3})?[*_]{0,3}(?:[ \t]*[:：]|(?<=✿))[*_]{0,3}[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
 SAME_LINE_RESULT = re.compile(r"[ \t]*[*_]{0,3}(?:observations?|观察|观测|观察结果)[*_]{0,3}[ \t]*[:：]", re.IGNORECASE)

@@ -21,6 +21,13 @@ class RawText(Struct, frozen=True):
     literal: bool = False
 
 
+class Element(Struct, frozen=True):
+    """A value whose parts came in tags of their own, in order: an object's keys, or a list's items. `text`: all of it."""
+
+    parts: tuple[tuple[str, "RawText | Element"], ...]
+    text: str
+
+
 class Bare(Struct, frozen=True):
     """Arguments that came as bare text, such as a word after `Action Input:`."""
 

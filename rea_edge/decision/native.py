@@ -44,6 +44,8 @@ def opened(message: Mapping[str, object]) -> Envelope:
                 refusals.append(_said(part.get("refusal")))
             case None | "text" | "output_text" | "input_text" if isinstance(part.get("text"), str):
                 text.append(_said(part.get("text")))
+            case None if isinstance(part.get("functionCall"), Mapping):
+                calls.append(_call({"function": part["functionCall"]}))
             case str() if isinstance(content, list):
                 reasoning += [_said(part.get(key)) for key in ("thinking", "reasoning", "text", "summary")]
             case _ if not isinstance(content, list):

@@ -20,6 +20,9 @@ def think_block(reply: Reply, at: int) -> int:
     assert first is not None
     if closes(first) and reply.limit() < reply.end:
         return reply.mark(*first.span())  # shown in a fence
+    if closes(first) and reply.gone and not reply.pieces and not reply.text[first.end() : reply.end].strip():
+        reply.end = first.start()  # once more, after a block that is closed already
+        return reply.end
     if closes(first):  # its opening tag was part of the prompt
         reply.drop_before(first.end())
         return first.end()
@@ -79,15 +82,15 @@ def _message(reply: Reply, at: int, message: re.Match[str]) -> int:
     to = dialects.HARMONY_TO.search(f"{message['before'] or ''} {message['header']}")
     name = to[1] if to is not None and to[1] in ("user", "self") else (message["header"].split() or [""])[0].lower()
     body = message.end()
-    if name.startswith(("final", "user")):
+    if name.startswith(("final", "user")) and not _told_before_acting(reply, body):
         reply.mark(at, body)
         reply.begin(body)
         return body
     closing = dialects.HARMONY_END.search(reply.text, body)
     end = closing.start() if closing else len(reply.text)
-    if to is not None and name != "self":
+    if to is not None and name not in ("self", "user"):
         return reply.mark(at, body) if reply.text[body:end].lstrip().startswith("<") else _call(reply, at, to[1], body)
-    if name.startswith(("analysis", "self")):
+    if name.startswith(("analysis", "self", "final", "user")):
         reply.think(reply.text[body:end])
     elif not reply.text[body:end].lstrip().startswith("{") and _next(reply, end, look=True) == end:
         reply.begin(body)  # a comment to the user, and nothing after it
@@ -97,6 +100,13 @@ def _message(reply: Reply, at: int, message: re.Match[str]) -> int:
     reply.gone.append((at, end))
     reply.begin(end)
     return _next(reply, end)
+
+
+def _told_before_acting(reply: Reply, body: int) -> bool:
+    """Whether a message to the user ends the message and not the turn, and a call follows: an announcement then."""
+    closing = dialects.HARMONY_END.search(reply.text, body)
+    following = dialects.HARMONY.match(reply.text, closing.end()) if closing and closing[0] == "<|eom|>" else None
+    return following is not None and "to=" in following[0] and "to=user" not in following[0]
 
 
 def _call(reply: Reply, at: int, to: str, body: int) -> int:

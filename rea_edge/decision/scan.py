@@ -7,28 +7,25 @@ linear in the text.
 
 import re
 
-from rea_edge.decision import bodies, dialects, react
-from rea_edge.decision.found import Absent, Flaw, Result, Said, Written
+from rea_edge.decision import bodies, dialects, fences, react, tagged
+from rea_edge.decision.found import Absent, Flaw, Form, Result, Said, Written
 from rea_edge.decision.names import Names
 from rea_edge.decision.notation import Broken, Value, read_calls, read_value
 from rea_edge.decision.reasoning import channel, first_message, message_end, think_block
-from rea_edge.decision.reply import Fence, Reply
+from rea_edge.decision.reply import Reply
 from rea_edge.decision.shapes import LIKE_DECISION, read_calls_value, reading_of
 
 # Objects that cannot be read and look like no decision, such as {maybe} in prose: after so many, braces are prose.
 _MOST_FAILURES = 200
 # No reply holds more decisions than this; what follows is prose.
 MOST_PIECES = 100
-_CODE_LENGTH = 4000
 _NAME_LENGTH = 100
 _OBJECT = r"[{｛](?=[\s\ufeff\u200b\x00\x1b\\]*(?:[\"'“‘`＂\w/}]|$))"
 _LIST = re.compile(r"[\[［]\s*[{｛]")
-_PY_LIST = re.compile(r"\[\s*(?P<name>[^\W\d][\w.]*)\s*\(")
-_FENCE = re.compile(r"(?P<run>`{3,}|~{3,})(?P<info>[\w.+#-]*)")
+_PY_LIST = re.compile(r"\[\s*(?P<name>[^\W\d][\w.-]*)\s*\(")
 _BETWEEN_CALLS = re.compile(r"\s*;\s*(?=[{｛])")
+_NEXT_RECIPIENT = re.compile(r"\s*>>>\w")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_CODE_INFO = frozenset({"tool_code", "python", "py", "tool_call", "tool_calls"})
-_TOOL_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,60})>")
 _CLOSERS = re.compile(r"[}\])]+(?=\s*(?:`{3}|<|$))")
 
 
@@ -45,7 +42,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _MARK = re.compile(
-    rf"(?m:^)>>>(?=\w)|<(?=[|｜/a-zA-Z])|{_OBJECT}|[\[［](?=[\s/A-Za-z_{{｛])|\]<\]minimax|[`~\x1b◁]"
+    rf"(?:(?m:^)|(?<=\}}))>>>(?=\w)|{dialects.SPEAKS}|<(?=[|｜/a-zA-Z])|{_OBJECT}|[\[［](?=[\s/A-Za-z_{{｛])|\]<\]minimax|[`~\x1b◁]"
     r"|functools|function call"
 )
 
@@ -85,7 +82,7 @@ class Scan(Reply):
             case "{" | "｛":
                 return self._object(at)
             case "`" | "~":
-                return self._code(at)
+                return fences.code(self, at)
             case "\x1b":
                 ansi = _ANSI.match(self.text, at)
                 return self.mark(at, ansi.end()) if ansi else at + 1
@@ -167,73 +164,17 @@ class Scan(Reply):
         return self.add(at, unit.end, "markup", unit.found, more=True)
 
     def _tool_tag(self, at: int) -> int:
-        """A tag with a tool's name is meant as a call, but what stands inside has no fixed form."""
-        opening = _TOOL_TAG.match(self.text, at)
-        if opening is None or opening[1] not in self.names.offers or not self.line_start(at):
+        """A tag with a tool's name at the start of a line. It is no markup of any dialect: it counts like bare JSON."""
+        if not self.line_start(at):
             return at + 1
-        end = self.text.find(f"</{opening[1]}>", at, self.limit())
-        if end < 0:
-            return at + 1
-        flaw = Flaw("unparseable", f"A tag `{opening[1]}` is no call: name the tool and give its arguments as JSON.")
-        return self.add(at, end + len(opening[0]) + 1, "markup", (flaw,))
+        unit = tagged.tool_tag(self.text, at, self.limit(), self.names)
+        return self.add(at, unit.end, "bare", unit.found) if unit else at + 1
 
     def _mention(self, at: int, end: int) -> bool:
         """A tag named in a sentence, such as `<function=...>`: something before it on its line, no closing tag."""
         if self._last_close is None:
             self._last_close = max((found.end() for found in dialects.XML_CALL_CLOSE.finditer(self.text)), default=0)
         return not self.line_start(at) and self._last_close < end
-
-    # --- code
-
-    def _code(self, at: int) -> int:
-        fence = _FENCE.match(self.text, at)
-        if fence is not None:
-            return self._fence_mark(fence)
-        if self.fence >= 0 or self.text[at] == "~":
-            return at + 1
-        run = "``" if self.text.startswith("``", at) else "`"
-        limit = self.text.find("\n\n", at, at + _CODE_LENGTH)
-        closing = self.text.find(run, at + len(run), limit if limit >= 0 else at + _CODE_LENGTH)
-        return closing + len(run) if closing >= 0 else at + len(run)
-
-    def _fence_mark(self, mark: re.Match[str]) -> int:
-        run, info = mark["run"], mark["info"].lower()
-        if self.fence >= 0:
-            fence = self.fences[self.fence]
-            if run[0] == fence.run[0] and len(run) >= len(fence.run) and not info:
-                fence.end = mark.end()
-                self.fence = -1
-                return self.mark(*mark.span())
-            return mark.end()
-        self.fence = len(self.fences)
-        closing = re.compile(rf"^[ \t>]*{re.escape(run)}{run[0]}*[ \t]*\r?$", re.MULTILINE).search(
-            self.text, mark.end()
-        )
-        if info.startswith("tool_output"):
-            self.fence = -1
-            return self.add(mark.start(), closing.end() if closing else self.end, "result", (Result(),))
-        self.fences.append(Fence(run, info, mark.start(), closing.start() if closing else self.end))
-        self.noise.append(mark.span())
-        return self._python_fence(mark.end(), info) if info in _CODE_INFO else mark.end()
-
-    def _python_fence(self, at: int, info: str) -> int:
-        fence = self.fences[self.fence]
-        close = re.compile(re.escape(fence.run))
-        body = bodies.read_body(self.text, at, close, self.names, many=True, fenced=True)
-        dialect = info.startswith("tool")
-        known = all(isinstance(f, Written) and isinstance(f.name, str) and self.names.find(f.name) for f in body.found)
-        if not body.found or not (dialect or known):
-            return self._foreign_code(at, close) if dialect else at
-        if not body.closed and dialect:
-            self.section = True
-        end = body.end - len(fence.run) if body.closed else body.end
-        return self.add(at, end, "markup" if dialect else "bare", body.found)
-
-    def _foreign_code(self, at: int, close: re.Pattern[str]) -> int:
-        closing = close.search(self.text, at)
-        end = closing.start() if closing else len(self.text)
-        flaw = Flaw("unparseable", "The code is no plain call: write one tool's name with plain values.")
-        return self.add(at, end, "markup", (flaw,)) if self.text[at:end].strip() else end
 
     # --- JSON
 
@@ -244,9 +185,10 @@ class Scan(Reply):
         if isinstance(read, Broken):
             return self._broken(at, read)
         end = self._past_closers(read.end)
-        if self._name_before(at) and reading_of(read.value, self.names) is None:
-            name = self.text[self.start : at].strip()
-            return self.add(self.start, end, "bare", (Written(name, read.value),), more=True)
+        named = self._name_before(at)
+        if named is not None and reading_of(read.value, self.names) is None:
+            form: Form = "markup" if _NEXT_RECIPIENT.match(self.text, end) else "bare"
+            return self.add(named[1], end, form, (Written(named[0], read.value),), more=True)
         reading = reading_of(read.value, self.names, agreed=self.agreed)
         if reading is None:
             return end
@@ -265,10 +207,14 @@ class Scan(Reply):
             self.section = True  # a separator at the very end: more calls were to come
         return self.add(at, end, reading.form, found, remarks=remarks, more=reading.form == "bare")
 
-    def _name_before(self, at: int) -> bool:
-        """Nothing but a tool's name before the object, as GLM 4 writes a call."""
+    def _name_before(self, at: int) -> tuple[str, int] | None:
+        """Nothing but a tool's name before the object, as GLM 4 writes a call, or `call:` and the name on its line."""
         before = self.text[self.start : at].strip() if at - self.start < _NAME_LENGTH else ""
-        return bool(before) and "\n" not in before and self.names.find(before) is not None
+        if before and "\n" not in before and self.names.find(before) is not None:
+            return before, self.start
+        line = max(self.text.rfind("\n", max(at - _NAME_LENGTH, 0), at) + 1, self.start)
+        kind, _, name = self.text[line:at].strip().partition(":")
+        return (name, line) if kind == "call" and self.names.find(name) is not None else None
 
     def _past_closers(self, end: int) -> int:
         extra = _CLOSERS.match(self.text, end)
@@ -310,7 +256,7 @@ class Scan(Reply):
         if isinstance(read, Value):
             return self.add(at, read.end, "bare", read_calls_value(read.value))
         if self.line_start(at) and self.names.find(call["name"]) is not None:
-            flaw = bodies.unclear(call["name"], read)
+            flaw = tagged.unclear(call["name"], read)
             return self.add(at, max(read.at, at + 1), "bare", (flaw,))
         self._failures += 1
         return at + 1

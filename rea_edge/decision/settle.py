@@ -42,7 +42,9 @@ _WORST: tuple[DecisionErrorKind, ...] = (
 _FEW_WORDS = 2
 # What a line may end with before a call: it announces or ends something.
 _LEADS = tuple(':：.!?。！？>*-–—=→)）]`"”')
-_NEXT_CALL = re.compile(r"(?:<\|(?:call|end)\|>)?\s{0,3}(?:;\s*|[<\[][^<>\[\]{}]*|>{1,3}[\w.]*\s*)?")
+_NEXT_CALL = re.compile(
+    r"(?:\s*<[^<>\[\]{}]*>)*\s*(?:[;,]\s*|[<\[][^<>\[\]{}]*|\][\]<>\[\w/ =\"]{0,120}|>{1,3}[\w.]*\s*)?"
+)
 
 
 class Turn(Struct, frozen=True):
@@ -214,7 +216,11 @@ def answer_text(scan: Scan) -> str:
             kept.append(scan.text[at : max(at, first)])
             at = last
     kept.append(scan.text[at : max(at, scan.end)])
-    return clean("".join(kept).strip())
+    text = clean("".join(kept).strip())
+    for tag in ("response", "answer"):  # around the answer of a model that has thought (Granite, Ernie, Hunyuan)
+        if scan.reasoned and text.startswith(f"<{tag}>") and text.endswith(f"</{tag}>"):
+            return text[len(tag) + 2 : -len(tag) - 3].strip()
+    return text
 
 
 def _whole_call(scan: Scan, turn: Turn) -> list[Piece]:

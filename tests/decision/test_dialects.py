@@ -7,10 +7,11 @@ import pytest
 from rea_edge.records import Offer
 
 from .cases import same, told
+from .tagged_rows import TAGGED_ROWS
 
 LT = "<"  # tags are put together, so that this file shows none that a tool could take for its own
 M3 = "]" + "<]minimax[>["
-TOOLS = ["read_sensor", "set_gpio", "get_uptime", "restart_service"]
+TOOLS = ["read_sensor", "set_gpio", "get_uptime", "restart_service", "run_diagnostics"]
 READ: list[object] = [{"name": "read_sensor", "args": {"sensor": "temp_in"}}]
 SET: list[object] = [{"name": "set_gpio", "args": {"pin": 17, "value": 1}}]
 SENSOR = '{"sensor": "temp_in"}'
@@ -33,6 +34,7 @@ def function_tag(name: str, pairs: Sequence[tuple[str, str]], line: str = "\n") 
 
 
 CALLS = [
+    *TAGGED_ROWS,
     (
         "kimi2",
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.read_sensor:0<|tool_call_argument_begin|>"

@@ -51,7 +51,13 @@ def test_a_call_that_is_certain_is_read(protocol: str, text: str, name: str, kno
     [
         pytest.param("native", f"I will not run {READ}", "unparseable", "certain", id="an unfinished sentence before it"),
         pytest.param("native", f"{READ}\n\nThis reads it.", "unparseable", "alone", id="a text after it"),
-        pytest.param("native", "<read_sensor><sensor>x</sensor></read_sensor>", "unparseable", "read_sensor", id="a tag as name"),
+        pytest.param("native", "<read_sensor><probe>x</probe></read_sensor>", "unparseable", "read_sensor", id="a strange tag"),
+        pytest.param("native", "<read_sensor><sensor>x</sensor></read_sensor>\nThis reads it.", "unparseable", "alone",
+                     id="a tag of a tool, and a text"),
+        pytest.param("native", "<tool_call>set_gpio\n<arg_key>pin</arg_key>\n<arg_value>17\n<arg_key>value</arg_key>\n"
+                     "<arg_value>1</arg_value>\n</tool_call>", "unparseable", "pin", id="a value that is not closed"),
+        pytest.param("native", "<function=read_sensor><parameter=sensor>x<parameter=unit>lux</parameter></function>",
+                     "unparseable", "sensor", id="a parameter that is not closed"),
         pytest.param("native", "get_uptime", "unparseable", "call", id="only a name"),
         pytest.param("native", 'Use it:\n```python\nread_sensor(sensor="x")\n```', "unparseable", "certain", id="an example"),
         pytest.param("native", "<tool_call>\nread the sensor", "unparseable", "name", id="markup without a call"),
