@@ -85,6 +85,7 @@ def _message(reply: Reply, at: int, message: re.Match[str]) -> int:
     if name.startswith(("final", "user")) and not _told_before_acting(reply, body):
         reply.mark(at, body)
         reply.begin(body)
+        reply.answer_at = body
         return body
     closing = dialects.HARMONY_END.search(reply.text, body)
     end = closing.start() if closing else len(reply.text)

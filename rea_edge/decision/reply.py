@@ -38,6 +38,7 @@ class Reply:
         self.gone: list[tuple[int, int]] = []  # reasoning: neither read nor shown
         self.thoughts: list[str] = []
         self.reasoned = False  # some reasoning was there
+        self.answer_at = -1  # gpt-oss: where a message begins that is addressed to the user
         self.preamble = False  # gpt-oss: a comment to the user that is not the answer
         self.section = False  # a section or list of calls is open, so that a cut reply may have lost some
         self.broken_object: Broken | None = None  # the first JSON that could not be read and looks like no decision

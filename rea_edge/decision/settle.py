@@ -142,6 +142,7 @@ def clean(text: str) -> str:
 def _counting(scan: Scan, prose: Prose, turn: Turn) -> list[Piece]:
     """Leave out what is only shown. In native and any, a call without markup counts only as the last thing."""
     kept = [piece for piece in scan.pieces if piece.start < scan.end and not _shown(piece, scan, prose, turn)]
+    _alike(kept, scan)
     free = turn.asked == "json"
     for piece in kept:
         if piece.form in ("bare", "decision") and _runs_on(piece, scan, prose, turn):
@@ -160,9 +161,19 @@ def _counting(scan: Scan, prose: Prose, turn: Turn) -> list[Piece]:
     return kept
 
 
+def _alike(kept: Sequence[Piece], scan: Scan) -> None:
+    """Of several calls in fences of their own only the last would count; nothing tells it from those before it."""
+    fenced = [piece for piece in scan.pieces if piece.fence >= 0 and piece.form == "bare" and _has_call(piece)]
+    if any(piece in kept for piece in fenced) and any(piece.found != fenced[0].found for piece in fenced):
+        raise DecisionRejected("conflict", "Several different calls in fences. Nothing was run: send one.")
+
+
 def _shown(piece: Piece, scan: Scan, prose: Prose, turn: Turn) -> bool:
     if piece.shown:
         return True
+    told = 0 <= scan.answer_at <= piece.start and prose.between(scan.answer_at, piece.start)
+    if told and piece.form in ("markup", "bare") and turn.asked != "json":
+        return True  # in the middle of a message that is addressed to the user
     if piece.fence >= 0 and _explained(piece, scan, prose, turn):
         if scan.fences[piece.fence].info.startswith(("tool_", "py")):
             raise DecisionRejected(

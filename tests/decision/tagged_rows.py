@@ -137,6 +137,11 @@ TAGGED_ROWS: list[tuple[str, str, object]] = [
         READ,
     ),
     (
+        "muse shows a call in its answer",
+        f" to=user<|message|>It reads:\n{LT}function_calls>{params('set_gpio', PIN)}{LT}/function_calls><|eot|>",
+        f"It reads:\n{LT}function_calls>{params('set_gpio', PIN)}{LT}/function_calls>",
+    ),
+    (
         "gpt-oss speaks to itself",
         "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=assistant<|channel|>final<|message|>It is 4.",
         "It is 4.",

@@ -54,6 +54,8 @@ def test_a_call_that_is_certain_is_read(protocol: str, text: str, name: str, kno
         pytest.param("native", "<read_sensor><probe>x</probe></read_sensor>", "unparseable", "read_sensor", id="a strange tag"),
         pytest.param("native", "<read_sensor><sensor>x</sensor></read_sensor>\nThis reads it.", "unparseable", "alone",
                      id="a tag of a tool, and a text"),
+        pytest.param("native", f"```json\n{READ}\n```\nthen\n```json\n{READ.replace('in', 'out')}\n```", "conflict", "fences",
+                     id="two calls in fences"),
         pytest.param("native", "<tool_call>set_gpio\n<arg_key>pin</arg_key>\n<arg_value>17\n<arg_key>value</arg_key>\n"
                      "<arg_value>1</arg_value>\n</tool_call>", "unparseable", "pin", id="a value that is not closed"),
         pytest.param("native", "<function=read_sensor><parameter=sensor>x<parameter=unit>lux</parameter></function>",
