@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO, assert_never, get_args
 
 from rea_edge import decision, schema
-from rea_edge.decision.settle import Asked
+from rea_edge.decision.turn import Asked
 from rea_edge.errors import DecisionRejected, ToolInvalid
 from rea_edge.records import Args, Call, Calls, Decision, Finish, GiveUp, Guard, Offer
 

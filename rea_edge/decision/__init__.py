@@ -1,7 +1,8 @@
 """One assistant message read to one decision, or to one precise rejection for the model: `read`.
 
-Inside, a file imports only from those before it: notation, found, names, shapes, calls, native, dialects, tagged,
-bodies, react, reply, reasoning, fences, scan, settle, reading; command (its own lines) and grammar stand beside them.
+Inside, a file imports only from those before it: notation, found, names, turn, shapes, calls, native, dialects, tagged,
+bodies, react, reply, reasoning, fences, scan, prose, meant, settle, reading; command (its own lines) and grammar stand
+beside them.
 """
 
 from collections.abc import Mapping, Sequence

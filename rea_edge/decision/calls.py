@@ -36,6 +36,8 @@ def unfolded(written: Written, names: Names) -> tuple[Written, ...]:
 
 def checked(written: Written, names: Names, *, cut: bool) -> Call:
     """Give the call with valid arguments, or raise DecisionRejected. `cut`: the reply was cut off at its end."""
+    if cut and isinstance(written.args, Absent) and isinstance(written.name, str) and names.may_go_on(written.name):
+        raise DecisionRejected("truncated", f"The name `{shown(written.name)}` was cut off. Send the call whole.")
     offer = names.get(written.name)
     compiled = schema.compile(offer.parameters, place=offer.name, lenient=True)
     args = _arguments(written.args, offer, compiled, cut=cut)

@@ -58,12 +58,13 @@ WRAPPERS = (
     Wrapper(rf"function call(?={_BAR}|<{_BAR}role_sep)(?:<{_BAR}role_sep{_BAR}>)?", None),
     # DeepSeek V3 and V3.1, Kimi K2, Step 3: one call each, sections around them
     Wrapper(_token("tool_call_begin"), _token("tool_call_end")),
-    # Solar Open 2, PLaMo 3, HyperCLOVA X (a message of its own, with the tool as its speaker), MiniMax M2 without tags
+    # Solar Open 2, PLaMo 3, HyperCLOVA X (a message of its own, with the tool as its speaker), MiniMax M2, LM Studio
     Wrapper(r"<\|tool_call:start\|>", r"<\|tool_call:end\|>"),
     Wrapper(r"<\|plamo:begin_tool_requests:plamo\|>", r"<\|plamo:end_tool_requests:plamo\|>", many=True),
     Wrapper(r"<\|plamo:begin_tool_request:plamo\|>", r"<\|plamo:end_tool_request:plamo\|>"),
     Wrapper(rf"(?:<\|im_end\|>\s*)?(?:<\|im_start\|>)?(?:assistant)? ?{SPEAKS}", None),
     Wrapper(r"\[TOOL_CALL\]", r"\[/TOOL_CALL\]", many=True),
+    Wrapper(r"\[TOOL_REQUEST\]", r"\[END_TOOL_REQUEST\]"),
     # functionary: the recipient's name, then the object
     Wrapper(r"(?:(?m:^)|(?<=\}))>>>(?=[\w.-]+\s*\n\s*\{)", None),
     Wrapper(_token("recipient") + r"(?!\s*all\b)", None),
@@ -178,7 +179,7 @@ TURN_END = re.compile(
 LEAD = re.compile(
     rf"(?:\s|\ufeff|\u200b|<{_BAR}im_start{_BAR}>(?:assistant)?|<{_BAR}start_header_id{_BAR}>assistant<{_BAR}end_header_id{_BAR}>"
     rf"|<{_BAR}(?:begin[_▁]of[_▁](?:sentence|text)|startoftext|assistant|start_response|start_of_turn_token|chatbot_token){_BAR}>"
-    rf"|<{_BAR}start_of_role{_BAR}>assistant<{_BAR}end_of_role{_BAR}>|<start_of_turn>(?:model)?|<\|turn>model|<bos>|<s>"
+    rf"|<{_BAR}start_of_role{_BAR}>assistant<{_BAR}end_of_role{_BAR}>|<start_of_turn>(?:model)?|<\|turn>model|<bos>|<s>|<<function>>"
     rf"|<{_BAR}start_text{_BAR}>|<\|open\|>response<\|sep\|>"
     rf"|(?:>>>)?(?-i:all)\n(?=\S)|(?:<{_BAR}from{_BAR}>assistant\s*)?<{_BAR}recipient{_BAR}>\s*all\s*<{_BAR}content{_BAR}>)+",
     re.IGNORECASE,
@@ -200,7 +201,7 @@ STRAY = re.compile(
     rf"{_M3}</{_NS}(?:tool_?calls?|function_?calls?|function|invoke|parameter|tools?|tool_use|longcat_tool_call)>|(?:<{_BAR}from{_BAR}>assistant\s*)?<{_BAR}recipient{_BAR}>\s*all\s*<{_BAR}content{_BAR}>"
     rf"|<{_BAR}from{_BAR}>assistant"
     rf"|<{_BAR}/?(?:tool[_▁][a-z_▁]+|tools_suffix|end_action|end_response|action_end|plugin|python_end|constrain){_BAR}>"
-    r"|<end_function_call>|<tool_call\|>|\[/TOOL_CALLS?\]|<channel\|>|<\|close\|>(?:response|message)<\|sep\|>"
+    r"|<end_function_call>|<tool_call\|>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]|<channel\|>|<\|close\|>(?:response|message)<\|sep\|>"
     r"|</dots_function_call>|<\|plamo:end_tool_\w+:plamo\|>|<\|tool_call:end\|>",
     re.IGNORECASE,
 )

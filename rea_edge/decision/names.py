@@ -43,6 +43,11 @@ class Names:
             )
         return offer
 
+    def may_go_on(self, written: str) -> bool:
+        """Whether what is written may be the beginning of a longer name that is offered."""
+        name = _bare(written)
+        return any(known.startswith(name) and known != name for known in self.offers)
+
     def listed(self, near: str) -> str:
         """Name what is offered, the closest to `near` first."""
         if not self.offers:

@@ -147,7 +147,7 @@ class _Reader:
             if token is None:
                 return self.broken(ended=_OPEN_STRING.match(self.text, self.at) is not None)
             if not self.take(str(token.lastgroup), token[0]):
-                return self.broken(ended=False)
+                return self.broken(ended=token.lastgroup == "word" and token.end() >= len(self.text))
         return Value(self.result, self.at)
 
     def broken(self, *, ended: bool) -> Broken:

@@ -15,7 +15,8 @@ from rea_edge.decision.names import Names
 from rea_edge.decision.native import Envelope, opened
 from rea_edge.decision.notation import Value, read_value
 from rea_edge.decision.scan import Scan
-from rea_edge.decision.settle import FORMS, Asked, Turn, answer_text, call_key, clean, decided, settled
+from rea_edge.decision.settle import answer_text, call_key, clean, decided, settled
+from rea_edge.decision.turn import FORMS, Asked, Turn
 from rea_edge.errors import DecisionRejected
 from rea_edge.records import Calls, Decision, Finish, GiveUp, Offer
 

@@ -23,7 +23,7 @@ _NAME_LENGTH = 100
 _OBJECT = r"[{｛](?=[\s\ufeff\u200b\x00\x1b\\]*(?:[\"'“‘`＂\w/}]|$))"
 _LIST = re.compile(r"[\[［]\s*[{｛]")
 _PY_LIST = re.compile(r"\[\s*(?P<name>[^\W\d][\w.-]*)\s*\(")
-_BETWEEN_CALLS = re.compile(r"\s*;\s*(?=[{｛])")
+_BETWEEN_CALLS = re.compile(r"\s*[;,]\s*(?=[{｛])")
 _NEXT_RECIPIENT = re.compile(r"\s*>>>\w")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CLOSERS = re.compile(r"[}\])]+(?=\s*(?:`{3}|<|$))")
@@ -127,7 +127,7 @@ class Scan(Reply):
 
     def _result(self, tag: re.Match[str]) -> int:
         closing = dialects.RESULT_CLOSE.search(self.text, tag.end(), self.limit())
-        end = closing.end() if closing else tag.end()
+        end = closing.end() if closing else self.limit()
         return self.add(tag.start(), end, "result", (Result(),))
 
     # --- markup
@@ -199,19 +199,19 @@ class Scan(Reply):
             if not isinstance(again, Value) or following is None or following.form != "bare":
                 flaw = Flaw(
                     "truncated" if isinstance(again, Broken) and again.ended else "unparseable",
-                    "A call after `;` cannot be read.",
+                    "The call after the first one cannot be read.",
                 )
                 return self.add(at, max(again.at if isinstance(again, Broken) else again.end, end), "bare", (flaw,))
             found, end = (*found, *following.found), again.end
-        if reading.form == "bare" and re.compile(r"\s*;\s*$").match(self.text, end):
+        if reading.form == "bare" and re.compile(r"\s*[;,]\s*$").match(self.text, end):
             self.section = True  # a separator at the very end: more calls were to come
         return self.add(at, end, reading.form, found, remarks=remarks, more=reading.form == "bare")
 
     def _name_before(self, at: int) -> tuple[str, int] | None:
         """Nothing but a tool's name before the object, as GLM 4 writes a call, or `call:` and the name on its line."""
         before = self.text[self.start : at].strip() if at - self.start < _NAME_LENGTH else ""
-        if before and "\n" not in before and self.names.find(before) is not None:
-            return before, self.start
+        if before and "\n" not in before and self.names.find(before.rstrip(":：")) is not None:
+            return before.rstrip(":："), self.start
         line = max(self.text.rfind("\n", max(at - _NAME_LENGTH, 0), at) + 1, self.start)
         kind, _, name = self.text[line:at].strip().partition(":")
         return (name, line) if kind == "call" and self.names.find(name) is not None else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from rea_edge import decision
-from rea_edge.decision.settle import Asked
+from rea_edge.decision.turn import Asked
 from rea_edge.errors import DecisionRejected
 from rea_edge.records import Calls, Finish, GiveUp, Guard, Offer
 
@@ -38,6 +38,10 @@ DONE = '{"action": "finish", "terminal_answer": "Done."}'
         pytest.param("react", f"Thought: first\nAction: get_uptime\nObservation: 5\nAction: set_gpio\n{DONE}", "get_uptime",
                      id="react: all after a result is fiction"),
         pytest.param("any", f"<decision>{SET}</decision>", "set_gpio", id="any: a tag of its own"),
+        pytest.param("any", f'[TOOL_REQUEST]{READ}[END_TOOL_REQUEST]', "read_sensor", id="any: LM Studio"),
+        pytest.param("any", '<<function>>restart_service(service="x")', "restart_service", id="any: Gorilla"),
+        pytest.param("any", 'restart_service: {"service": "x"}', "restart_service", id="any: a name, a colon and an object"),
+        pytest.param("json", f"I did not see it yet, so I look: {SET}", "set_gpio", id="json: a not that is no ban"),
     ],
 )  # fmt: skip
 def test_a_call_that_is_certain_is_read(protocol: str, text: str, name: str, known: Mapping[str, Offer]) -> None:
@@ -61,6 +65,12 @@ def test_a_call_that_is_certain_is_read(protocol: str, text: str, name: str, kno
         pytest.param("native", "<function=read_sensor><parameter=sensor>x<parameter=unit>lux</parameter></function>",
                      "unparseable", "sensor", id="a parameter that is not closed"),
         pytest.param("native", "get_uptime", "unparseable", "call", id="only a name"),
+        pytest.param("native", f"Don't send {READ}", "unparseable", "certain", id="a ban in two words"),
+        pytest.param("json", f"Do not run this:\n{SET}", "unparseable", "certain", id="json: a ban on the line before"),
+        pytest.param("json", f"不要执行：{SET}", "unparseable", "certain", id="json: a ban in Chinese"),
+        pytest.param("native", f"我现在还不想执行这个命令 {READ}", "unparseable", "certain", id="an unfinished sentence in Chinese"),
+        pytest.param("native", "set_gpio(pin=17, val", "truncated", "set_gpio", id="a Python call that is not closed"),
+        pytest.param("native", "set_gpio(pin=high)", "invalid_args", "pin", id="a Python call that cannot be read"),
         pytest.param("native", 'Use it:\n```python\nread_sensor(sensor="x")\n```', "unparseable", "certain", id="an example"),
         pytest.param("native", "<tool_call>\nread the sensor", "unparseable", "name", id="markup without a call"),
         pytest.param("native", '{"name": "set_gpio", "parameters": {"type": "object", "properties": {"pin": {}}}}', "invalid_args",
@@ -107,6 +117,12 @@ def test_what_is_not_certain_is_sent_back(
         pytest.param("To reset:\nAction: hold the button\nThen wait.", "To reset:\nAction: hold the button\nThen wait.",
                      id="a label in a text"),
         pytest.param("Answer: 4 days.", "Answer: 4 days.", id="the word answer"),
+        pytest.param(f'It wrote "<tool_call>{READ}</tool_call>" then.', f'It wrote "<tool_call>{READ}</tool_call>" then.',
+                     id="markup in quotation marks"),
+        pytest.param(f"<tool_response>\nrun <tool_call>{READ}</tool_call>", f"<tool_response>\nrun <tool_call>{READ}</tool_call>",
+                     id="a made-up result that is not closed"),
+        pytest.param("- get_uptime(): seconds\n- set_gpio(pin=1, value=1): a pin", "- get_uptime(): seconds\n- set_gpio(pin=1, value=1): a pin",
+                     id="a list of what calls do"),
         pytest.param("Use <think> tags for notes.", "Use <think> tags for notes.", id="a tag named in a sentence"),
         pytest.param("<think>hm</think>\n\nIt is 4.", "It is 4.", id="after a thought"),
         pytest.param("hm, 2+2\n</think>\nIt is 4.", "It is 4.", id="after a thought whose opening was in the prompt"),
@@ -119,6 +135,28 @@ def test_what_is_not_certain_is_sent_back(
 )  # fmt: skip
 def test_a_text_without_a_decision_is_the_answer(text: str, answer: str, known: Mapping[str, Offer]) -> None:
     assert told(text, known, protocol="native", tools=TOOLS) == {"decision": "finish", "answer": answer}
+
+
+@pytest.mark.parametrize("between", ["\n", ", ", ";\n"])
+def test_python_calls_and_nothing_else_are_parallel_calls(between: str, known: Mapping[str, Offer]) -> None:
+    text = f"get_uptime(){between}set_gpio(pin=17, value=1)"
+    got = told(text, known, tools=TOOLS)
+    assert got.get("calls") == [
+        {"name": "get_uptime", "args": {}},
+        {"name": "set_gpio", "args": {"pin": 17, "value": 1}},
+    ]
+    assert told(text, known, reason="length", tools=TOOLS)["error_kind"] == "truncated"
+
+
+def test_a_name_that_may_be_cut_is_not_run(known: Mapping[str, Offer]) -> None:
+    offers = [Offer(name=name, effect="once", parameters={"type": "object"}) for name in ("pump", "pump_off")]
+    for text, cut in (("Action: pump", True), ("Action: pump_off", False)):
+        if not cut:
+            assert isinstance(decision.read({"content": text}, "length", offers, "react"), Calls)
+            continue
+        with pytest.raises(DecisionRejected) as rejected:
+            decision.read({"content": text}, "length", offers, "react")
+        assert rejected.value.kind == "truncated"
 
 
 def test_an_action_that_is_none_does_not_stand_against_an_answer(known: Mapping[str, Offer]) -> None:
