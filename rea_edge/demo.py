@@ -19,13 +19,14 @@ from rea_edge.client import Client
 from rea_edge.config import Broker
 from rea_edge.config.client import Client as ClientSettings
 from rea_edge.emulated.broker import Broker as EmulatedBroker
-from rea_edge.errors import NodeSilent, OperatorError, RequestRefused
+from rea_edge.errors import EndpointFailed, NodeSilent, OperatorError, RequestRefused
 from rea_edge.screen import Screen, Steps, verdict
 from rea_edge.wire import TaskState
 
 NODE = "boiler-room"
 STOP_S = 30.0
 READY_S = 30.0
+LOOK_S = 10.0
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -87,8 +88,7 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
         stack.enter_context(_daemon(config, room, folder / "daemon.log", screen))
         client = stack.enter_context(Client(_settings(broker.url), silent_s=READY_S))
         client.status()
-        came_true = [_task(client, screen, room, goal, effects) for goal, effects in cast.tasks]
-        good = all(came_true)
+        good = _all_tasks(client, screen, room, cast.tasks)
         screen.say()
         screen.say(
             screen.paint("All three tasks came true.", "green")
@@ -98,6 +98,18 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
         if not args.once and sys.stdin.isatty():
             _converse(client, screen)
         return 0 if good else 1
+
+
+def _all_tasks(client: Client, screen: Screen, room: Path, tasks: Tasks) -> bool:
+    """Whether all came true. Without a model there is nothing to show: the first task that finds none is the last."""
+    good = True
+    for goal, effects in tasks:
+        state, came_true = _task(client, screen, room, goal, effects)
+        good = good and came_true
+        if state.error == "endpoint_unavailable":
+            screen.say("  the model does not answer any more: the other tasks are left out")
+            return False
+    return good
 
 
 def _introduce(screen: Screen, cast: Cast, *, broker: str, room: Path) -> None:
@@ -112,6 +124,7 @@ def _introduce(screen: Screen, cast: Cast, *, broker: str, room: Path) -> None:
 def _cast(args: argparse.Namespace, screen: Screen) -> Iterator[Cast]:
     """Who plays: a server of one's own, the larger model, or the small one."""
     if args.endpoint:
+        _look_at(args.endpoint, args.model)
         yield Cast(args.endpoint, _BIG, args.protocol or "auto", args.model)
         return
     # Imported here: with --endpoint nothing of it is needed.
@@ -130,6 +143,23 @@ def _cast(args: argparse.Namespace, screen: Screen) -> Iterator[Cast]:
         yield Cast(server.url, _SMALL, "command", settings=(f"context_tokens = {CONTEXT_TOKENS}",))
 
 
+def _look_at(url: str, model: str) -> None:
+    """Whether a server of one's own answers at all. Raises `OperatorError` with what it did instead."""
+    from rea_edge.cancel import Cancel
+    from rea_edge.endpoint import Endpoint
+    from rea_edge.probe import probe
+
+    endpoint = Endpoint(name="demo", url=url, model=model)
+    try:
+        probe(endpoint, seconds=LOOK_S, cancel=Cancel())
+    except EndpointFailed as exc:
+        if exc.kind != "loading":  # the daemon waits for that
+            hint = f" ({exc.suggestion})" if exc.suggestion else ""
+            raise OperatorError(f"no model answers at {url}: {exc.kind}: {exc.message}{hint}") from exc
+    finally:
+        endpoint.close()
+
+
 def _qwen(args: argparse.Namespace, screen: Screen) -> Path:
     """The folder of the larger model, which is fetched only where somebody says yes."""
     from rea_edge.big_model import MEGABYTES, fetch_qwen, is_fetched
@@ -143,7 +173,7 @@ def _qwen(args: argparse.Namespace, screen: Screen) -> Path:
     return fetch_qwen(screen.say)
 
 
-def _task(client: Client, screen: Screen, room: Path, goal: str, effects: tuple[Effect, ...]) -> bool:
+def _task(client: Client, screen: Screen, room: Path, goal: str, effects: tuple[Effect, ...]) -> tuple[TaskState, bool]:
     """Send one task, show it, and compare what the room's journal says with what it should."""
     before = len(_journal(room))
     state = _send(client, screen, goal)
@@ -152,7 +182,7 @@ def _task(client: Client, screen: Screen, room: Path, goal: str, effects: tuple[
     seen = ", ".join(f"{entry.tool} {msgspec.json.encode(entry.args).decode()}" for entry in news) or "nothing"
     mark = screen.paint("as it should be", "green") if came_true else screen.paint("NOT as it should be", "red")
     screen.say(f"  the boiler room's file shows: {seen} ({mark})")
-    return came_true
+    return state, came_true
 
 
 def _send(client: Client, screen: Screen, goal: str) -> TaskState:

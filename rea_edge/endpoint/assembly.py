@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from rea_edge.endpoint.faults import failed, said_error
+from rea_edge.endpoint.surrogates import joined, without_halves
 from rea_edge.records import Answer
 
 PIECE_COST_BYTES: Final = 64  # what a call costs beyond its text, so that empty calls count against the cap too
@@ -76,7 +77,7 @@ class _Slot:
 
     @property
     def text(self) -> str:
-        return "".join(self.arguments)
+        return joined("".join(self.arguments))
 
     def take(self, call_id: str, function: _Function) -> int:
         piece = _text_of(function.arguments)
@@ -117,6 +118,7 @@ class Assembly:
 
     def take(self, body: bytes, *, stream: bool) -> None:
         """Add one chunk or answer. Raises `not_json`, `wrong_shape`, `error_in_200`, `context_overflow`, `body_cap`."""
+        body = without_halves(body)
         error = said_error(body)
         if error is not None:
             raise error
@@ -210,7 +212,7 @@ class Assembly:
 
     def _message(self) -> dict[str, object]:
         message: dict[str, object] = {"role": "assistant", "content": None}
-        message.update((key, "".join(pieces)) for key, pieces in self._texts.items())
+        message.update((key, joined("".join(pieces))) for key, pieces in self._texts.items())
         if self._slots:
             message["tool_calls"] = [_as_call(slot) for slot in self._slots]
         if self._legacy is not None:

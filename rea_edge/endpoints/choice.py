@@ -55,7 +55,7 @@ class Endpoints:
         began_s = time.monotonic()
         end_s = began_s + min(seconds, RETRY_S)
         while True:
-            failures: list[EndpointFailed] = []
+            failures: list[tuple[Place, EndpointFailed]] = []
             places = self._in_order()
             for place in places:
                 left_s = end_s - time.monotonic()
@@ -64,11 +64,11 @@ class Endpoints:
                 except EndpointFailed as exc:
                     if exc.kind == "cancelled":
                         raise
-                    failures.append(exc)
+                    failures.append((place, exc))
                 else:
                     if known is not None:
                         return Chosen(place.settings, known, time.monotonic() - began_s)
-            _rest_until_one_may_be_asked(places, failures, end_s, cancel)
+            _rest_until_one_may_be_asked(failures, end_s, cancel)
 
     def elsewhere(self, name: str, needs: Needs, seconds: float, cancel: Cancel) -> Chosen | None:
         """Where a run goes on whose endpoint is given up or gone; None: nowhere else, or there is no need."""
@@ -165,15 +165,23 @@ def _verdict(place: Place, exc: EndpointFailed, *, other: bool) -> EndpointFaile
 
 
 def _rest_until_one_may_be_asked(
-    places: Sequence[Place], failures: Sequence[EndpointFailed], end_s: float, cancel: Cancel
+    failures: Sequence[tuple[Place, EndpointFailed]], end_s: float, cancel: Cancel
 ) -> None:
-    """Wait for the first that time may mend; raises what was wrong with all of them where none will be in time."""
+    """Wait for the first that time may mend; raises what was wrong with all of them where none will be in time.
+
+    One that answers, and with rubbish again and again, is not waited for.
+    """
     now_s = time.monotonic()
-    rests = [rest_s for place in places if (rest_s := place.standing.rest_s(now_s)) > 0]
+    waited = [
+        place
+        for place, exc in failures
+        if trouble.rule_of(exc.kind).then == "again" or place.standing.failures < trouble.OPEN_AFTER
+    ]
+    rests = [rest_s for place in waited if (rest_s := place.standing.rest_s(now_s)) > 0]
     if rests and now_s + min(rests) < end_s and not cancel.wait(min(rests)):
         return
     if cancel.cancelled:
         raise EndpointFailed("cancelled", "cancelled while waiting for an endpoint")
     if not failures:
         raise EndpointFailed("no_endpoint", "no endpoint suits this task")
-    raise EndpointFailed(failures[0].kind, "; ".join(exc.message for exc in failures))
+    raise EndpointFailed(failures[0][1].kind, "; ".join(exc.message for _, exc in failures))

@@ -5,12 +5,45 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from rea_edge.emulated.endpoint import ScriptedEndpoint
+import pytest
+
+from rea_edge.emulated.endpoint import Fault, ScriptedEndpoint
 from tests.brokers import Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import ROOT, call, endpoint_table, finish, script, wait_online
+from tests.endpoint.servers import raw_server, reply, says
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        pytest.param("http://127.0.0.1:9/v1", "connect", id="nobody there"),
+        pytest.param("127.0.0.1:9", "http://HOST:PORT/v1", id="no url"),
+        pytest.param("{}", "unauthorized", id="a key is wanted"),
+    ],
+)
+def test_a_demo_at_a_server_that_does_not_answer_says_so_at_once(url: str, words: str) -> None:
+    with raw_server(says(reply(b"", status="401 Unauthorized"))) as refusing:
+        began_s = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "rea_edge", "demo", "--once", "--endpoint", url.format(refusing)],
+            cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert time.monotonic() - began_s < 10.0
+    assert done.returncode in (1, 78) and words in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_demo_whose_server_goes_away_ends_with_the_first_task_that_finds_none() -> None:
+    with ScriptedEndpoint(lambda request: Fault("status", status=401)) as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "rea_edge", "demo", "--once", "--protocol", "json", "--endpoint", server.url],
+            cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1 and done.stdout.count("Task: ") == 1
+    assert "unauthorized" in done.stdout and "left out" in done.stdout
 
 
 def test_the_commands_of_a_day(mosquitto: Mosquitto, make_house: MakeHouse) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 
+from rea_edge import trouble
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as Settings
 from rea_edge.config.settings import Secret
@@ -223,6 +224,16 @@ def test_where_all_are_down_the_failure_names_each_and_comes_in_time() -> None:
         assert time.monotonic() - began_s < 1.5 + LATE_S
     assert caught.value.kind in ("connect", "resting")
     assert "e1: " in caught.value.message and "e2: " in caught.value.message
+
+
+@pytest.mark.parametrize("kind", ["not_json", "cut_body"])
+def test_a_server_that_answers_with_rubbish_when_it_is_found_out_is_not_waited_for(kind: FaultKind) -> None:
+    with ScriptedEndpoint(lambda request: Fault(kind)) as server, endpoints(server.url) as made:
+        began_s = time.monotonic()
+        with pytest.raises(EndpointFailed) as caught:
+            made.choose(brief, 60.0, Cancel())
+        assert time.monotonic() - began_s < 5.0
+        assert caught.value.kind in (kind, "cut") and chats(server) == trouble.OPEN_AFTER
 
 
 def test_a_cancel_ends_a_rest_at_once() -> None:
