@@ -16,13 +16,11 @@ from rea_edge.records import (
     Args,
     Asked,
     Begun,
-    Call,
     Calls,
     Decision,
     Fault,
     Malformed,
     Ok,
-    Protocol,
     Result,
     Run,
     Told,
@@ -130,8 +128,8 @@ def assistant_turn(
             }
             for place, call in enumerate(decision.calls, 1)
         ]
-        return _message(role="assistant", content=content if isinstance(content, str) else "", tool_calls=calls)
-    return _message(role="assistant", content=_text_of(given))
+        return message_of(role="assistant", content=content if isinstance(content, str) else "", tool_calls=calls)
+    return message_of(role="assistant", content=_text_of(given))
 
 
 def told_turns(run: Run) -> tuple[Raw, ...]:
@@ -142,28 +140,24 @@ def told_turns(run: Run) -> tuple[Raw, ...]:
     results = [told for told in run.told if told.n]
     if ids and len(ids) == len(results) == len(run.told):
         return tuple(
-            _message(role="tool", tool_call_id=call_id, content=told.text)
+            message_of(role="tool", tool_call_id=call_id, content=told.text)
             for call_id, told in zip(ids, results, strict=True)
         )
-    return (_message(role="user", content="\n".join(_line(told, run) for told in run.told)),)
+    return (message_of(role="user", content="\n".join(_line(told, run) for told in run.told)),)
 
 
-def as_text(history: Sequence[Sequence[Raw]], protocol: Protocol) -> tuple[tuple[Raw, ...], ...]:
-    """A history for another protocol: native calls and their results become text, in its own form of a call."""
-    return tuple(_round_as_text(round_, protocol) for round_ in history)
+def message_of(**members: object) -> Raw:
+    """A message as it is sent and stored from now on."""
+    return Raw(msgspec.json.encode(members))
 
 
-def written_call(protocol: Protocol, call: Call) -> str:
-    """A call as an answer in this protocol has it; native calls, which stand beside the text, as a JSON object."""
-    match protocol:
-        case "react":
-            return f"Action: {call.name}\nAction Input: {_json(call.args)}"
-        case "command":
-            return " ".join([call.name, *(f"{key}={_json(value)}" for key, value in call.args.items())])
-        case "json":
-            return _json({"action": "tool", "tool_name": call.name, "tool_args": call.args})
-        case "native":
-            return _json({"name": call.name, "arguments": call.args})
+def native_calls(turn: Raw) -> dict[str, tuple[str, Args]]:
+    """The native calls of an assistant's turn as we wrote it, by id."""
+    calls = msgspec.json.decode(turn, type=_Turn).tool_calls
+    return {
+        call.id: (call.function.name, msgspec.json.decode(call.function.arguments, type=dict[str, object]))
+        for call in calls
+    }
 
 
 def observation(result: Result) -> str:
@@ -178,23 +172,6 @@ def observation(result: Result) -> str:
             return msgspec.json.encode({"ok": False, "error": error}).decode()
 
 
-def _round_as_text(round_: Sequence[Raw], protocol: Protocol) -> tuple[Raw, ...]:
-    calls = _calls_in(round_[0])
-    if not calls:
-        return tuple(round_)
-    said = msgspec.json.decode(round_[0], type=dict[str, object]).get("content")
-    written = [written_call(protocol, Call(name=name, args=args)) for name, args in calls.values()]
-    turns = [
-        _message(role="assistant", content="\n".join([*([said] if isinstance(said, str) and said else []), *written]))
-    ]
-    results: list[str] = []
-    for turn in round_[1:]:
-        told = msgspec.json.decode(turn, type=dict[str, object])
-        name, _ = calls.get(str(told.get("tool_call_id")), ("", {}))
-        results.append(f"Observation of {name}: {told['content']}" if name else str(told["content"]))
-    return (*turns, *([_message(role="user", content="\n".join(results))] if results else []))
-
-
 def _line(told: Told, run: Run) -> str:
     assert run.begun is not None
     if not told.n:
@@ -206,11 +183,7 @@ def _line(told: Told, run: Run) -> str:
 
 def _left_out(rounds: int) -> bytes:
     noun = "step is" if rounds == 1 else "steps are"
-    return bytes(_message(role="user", content=f"({rounds} earlier {noun} left out here to save room.)"))
-
-
-def _message(**members: object) -> Raw:
-    return Raw(msgspec.json.encode(members))
+    return bytes(message_of(role="user", content=f"({rounds} earlier {noun} left out here to save room.)"))
 
 
 def _json(value: object) -> str:
@@ -226,16 +199,7 @@ def _text_of(message: Args) -> str:
 
 
 def _call_ids(turn: Raw) -> list[str]:
-    return list(_calls_in(turn))
-
-
-def _calls_in(turn: Raw) -> dict[str, tuple[str, Args]]:
-    """The native calls of an assistant's turn as we wrote it, by id."""
-    calls = msgspec.json.decode(turn, type=_Turn).tool_calls
-    return {
-        call.id: (call.function.name, msgspec.json.decode(call.function.arguments, type=dict[str, object]))
-        for call in calls
-    }
+    return list(native_calls(turn))
 
 
 def _cut_data(data: Raw) -> str:

@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Raw
 
 from rea_edge.bounds import Bounds
-from rea_edge.context import written_call
 from rea_edge.decision.bounded import check
 from rea_edge.decision.command import call_line, example_call
 from rea_edge.decision.grammar import call_forms, grammar, grammar_of
@@ -22,6 +21,7 @@ from rea_edge.decision.lines import line_schema, lines
 from rea_edge.errors import DecisionRejected
 from rea_edge.members import kept
 from rea_edge.records import Args, Call, Decision, Example, Offer, Protocol, Tool
+from rea_edge.retold import written_call
 
 EXAMPLE_TOKENS = 300
 TEMPERATURE = 0.2  # a little freedom leaves a rut, more costs format

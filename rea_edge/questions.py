@@ -7,6 +7,7 @@ from msgspec import structs
 
 from rea_edge import budget, context
 from rea_edge.records import Asked, Moved, Run, Switched, Unanswered
+from rea_edge.retold import retold
 
 
 def switched(run: Run, event: Switched) -> Run:
@@ -21,8 +22,9 @@ def switched(run: Run, event: Switched) -> Run:
         next_protocol=None,
     )
     # Without the unreadable answers: they cost tokens, and a model writes again what it sees itself write.
-    history = context.as_text(run.history[: -run.malformed], event.protocol)
-    first = min(run.first, max(len(history) - 1, 0))
+    left_out = retold(run.history[: run.first], run.begun, event.protocol)
+    history = left_out + retold(run.history[run.first : -run.malformed], run.begun, event.protocol)
+    first = min(len(left_out), max(len(history) - 1, 0))
     return structs.replace(run, begun=begun, history=history, first=first, malformed=0)
 
 

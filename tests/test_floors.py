@@ -31,6 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "evidence",
         "replay",
         "context",
+        "retold",
         "opening",
         "gate",
         "phrasing",

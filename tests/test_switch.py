@@ -4,11 +4,12 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from rea_edge import context
+from rea_edge import context, decision
 from rea_edge.loop import IllegalMove, apply, next_effect, start
 from rea_edge.records import (
     Answered,
     Ask,
+    Calls,
     Decision,
     Event,
     Finish,
@@ -20,6 +21,7 @@ from rea_edge.records import (
     Switch,
     Switched,
 )  # fmt: skip
+from rea_edge.retold import retold
 from tests.test_loop import HOT, READ, answer, asked, begun, call, end_of, ready, returned
 
 BAD = Malformed(error="unparseable", message="There is no decision in the reply.")
@@ -82,13 +84,69 @@ def test_native_calls_and_results_become_text_in_the_form_of_the_new_protocol() 
         assert "I look." in body and "Observation of read_sensor: " in body
     messages = msgspec.json.decode(json_body)["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
-    assert context.written_call("json", READ) in messages[1]["content"]
+    rewritten = {"action": "tool", "tool_name": "read_sensor", "tool_args": READ.args, "thought": "I look."}
+    assert msgspec.json.decode(messages[1]["content"]) == rewritten
     assert "Action: read_sensor" in react_body
 
 
-def test_a_text_history_keeps_its_bytes() -> None:
-    rounds = ((Raw(b'{"role":"assistant","content":"x"}'), Raw(b'{"role":"user","content":"y"}')),)
-    assert [bytes(turn) for turn in context.as_text(rounds, "react")[0]] == [bytes(turn) for turn in rounds[0]]
+def turn_of(content: str) -> Raw:
+    return context.message_of(role="assistant", content=content)
+
+
+SAID = {
+    "json": '{"action":"tool","tool_name":"read_sensor","tool_args":{"name":"boiler"},"thought":"So."}',
+    "react": 'Thought: So.\nAction: read_sensor\nAction Input: {"name": "boiler"}',
+    "command": "read_sensor name=boiler",
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("json", "react"), ("react", "json"), ("command", "json"), ("native", "json"), ("native", "react")]
+)
+def test_the_model_sees_its_calls_in_the_form_that_it_is_asked_for(old: Protocol, new: Protocol) -> None:
+    """Read in the new protocol, its own turns say what was done; and what it was told of it is there."""
+    run = apply(start("rtest-1", Job(goal="goal")), msgspec.structs.replace(begun(old, commands=4), next_protocol=new))
+    run = said(run, NATIVE if old == "native" else turn_of(SAID[old]), call(READ))
+    run = garbled(returned(run, HOT))
+    goal, assistant, told = msgspec.json.decode(prompt(apply(run, switched(new))))["messages"]
+    assert assistant["content"].startswith('{"action":"tool"' if new == "json" else ("Action: ", "Thought: "))
+    read = decision.read(assistant, "stop", begun().offers, new)
+    assert isinstance(read, Calls) and read.calls == (READ,)
+    assert read.thought == {"native": "I look.", "command": ""}.get(old, "So.")
+    assert told["role"] == "user" and "71.5" in told["content"]
+
+
+def test_a_finish_that_was_sent_back_is_told_in_the_new_form_and_why() -> None:
+    early = turn_of('{"action":"finish","terminal_answer":"It is hot."}')
+    run = garbled(said(open_run("json"), early, Finish(answer="It is hot.")))
+    _, assistant, told = msgspec.json.decode(prompt(apply(run, switched("react"))))["messages"]
+    assert assistant["content"] == "Final Answer: It is hot." and "Not complete yet" in told["content"]
+
+
+def test_what_was_unreadable_before_is_left_out_with_what_was_said_to_it() -> None:
+    run = returned(said(garbled(open_run("react"), 1), turn_of(SAID["react"]), call(READ)), HOT)
+    messages = msgspec.json.decode(prompt(apply(garbled(run), switched())))["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert BAD.message not in str(messages)
+
+
+def test_a_call_whose_form_is_not_known_any_more_stays_with_its_result() -> None:
+    run = garbled(returned(said(open_run("react"), turn_of("?? read_sensor ??"), call(READ)), HOT))
+    _, assistant, told = msgspec.json.decode(prompt(apply(run, switched())))["messages"]
+    assert assistant["content"] == "?? read_sensor ??" and "71.5" in told["content"]
+
+
+def test_a_tool_keeps_the_name_that_the_model_knows_it_by() -> None:
+    named = msgspec.structs.replace(begun("react"), aliases={"read_sensor": "see"})
+    rounds = [(turn_of('Action: see\nAction Input: {"name": "boiler"}'), Raw(b'{"role":"user","content":"ok"}'))]
+    ((assistant, told),) = retold(rounds, named, "json")
+    assert b'\\"tool_name\\":\\"see\\"' in bytes(assistant) and bytes(told) == bytes(rounds[0][1])
+
+
+def test_a_guarded_line_stays_as_it_is() -> None:
+    line = "if read_sensor name=boiler -> value > 60 then set_fan name=on"
+    rounds = [(turn_of(line), Raw(b'{"role":"user","content":"Result: it was over"}'))]
+    assert [bytes(turn) for turn in retold(rounds, begun("command"), "json")[0]] == [bytes(turn) for turn in rounds[0]]
 
 
 def test_the_next_protocol_is_tried_once_and_then_the_run_gives_up_and_says_so() -> None:
