@@ -29,6 +29,12 @@ def node_client_id(broker: Broker, node: str) -> str:
     return broker.client_id or broker.username or f"rea-{node}"
 
 
+def controls_client_id(node_id: str) -> str:
+    """The client id of a node's session for controls. With the dot it is nobody's login: where a broker makes logins
+    client ids, no person can take it over."""
+    return f"{node_id}.ctl"
+
+
 def person_client_id(who: str) -> str:
     """A client id nobody else has: two commands of one person must not take each other's connection over."""
     return f"{who}-{os.urandom(6).hex()}"

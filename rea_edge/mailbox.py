@@ -22,6 +22,7 @@ from rea_edge.store import RunRow, Store
 from rea_edge.topics import Inbound, Topics
 from rea_edge.wire import PUBLISH_MAX, CallRequest, CtlRequest, QueryRequest, Reply, Request, TaskRequest
 
+URGENT = ("ctl", "say", "node")  # their answers do not wait behind the refusals of a flood
 CORRELATION_MAX = 1024  # bytes; it is stored with the request and sent back with the answer
 
 log = logging.getLogger("rea_edge.mailbox")
@@ -70,7 +71,7 @@ class Sender(Frozen, frozen=True, kw_only=True):
 
 
 class Mailbox:
-    """`away_s` says how long the node may have been away before this connection, for messages that waited."""
+    """`away_s` says how long a message that waited may have done so."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class Mailbox:
         tell: Callable[[Outgoing], None],
         wake: Callable[[], None],
         clock: Callable[[], float | None],
-        away_s: Callable[[], float],
+        away_s: Callable[[Incoming], float],
         plain_mode: Literal["act", "query"],
     ) -> None:
         self._store = store
@@ -165,7 +166,7 @@ class Mailbox:
         intake.check_epoch(request, self._store.epoch)
 
     def _check_age(self, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
-        waited_s = self._away_s() if incoming.waited else None
+        waited_s = self._away_s(incoming) if incoming.waited else None
         expires = incoming.expires_in_s is not None
         intake.check_age(request, what, waited_s=waited_s, expires=expires, now=self._clock())
 
@@ -259,4 +260,5 @@ class Mailbox:
             )
             payload = msgspec.json.encode(refused)
         topic = sender.response_topic or self._topics.reply(sender.who, sender.id)
-        self._tell(Outgoing(topic=topic, payload=payload, qos=1, correlation=sender.correlation or None))
+        urgent = sender.what in URGENT
+        self._tell(Outgoing(topic=topic, payload=payload, correlation=sender.correlation or None, urgent=urgent))

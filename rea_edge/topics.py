@@ -40,9 +40,14 @@ class Topics:
         self.base = f"{root}/{node}"
 
     @property
-    def requests(self) -> str:
-        """The filter for everything that is sent to this node."""
-        return f"{self.base}/in/#"
+    def requests(self) -> tuple[str, ...]:
+        """The filters for what may wait in a queue. Disjoint with `controls`; together they are all requests."""
+        return tuple(f"{self.base}/in/+/{rest}" for rest in ("task", "call/+", "query/+"))
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The filters for what must not wait behind that."""
+        return tuple(f"{self.base}/in/+/{rest}" for rest in ("ctl", "say", "node"))
 
     def inbound(self, topic: str) -> Inbound | None:
         """Read a topic under `in/`; None if it is none of ours. Names that begin with `_` are reserved."""
@@ -86,6 +91,14 @@ class Topics:
     @property
     def fences(self) -> str:
         return f"{self.base}/out/_self/+"
+
+    def control_fence(self, session: int) -> str:
+        """The fence of the session of the controls, which nothing of the other one's may delay."""
+        return f"{self.base}/out/_self/ctl/{session}"
+
+    @property
+    def control_fences(self) -> str:
+        return f"{self.base}/out/_self/ctl/+"
 
     def person(self, who: str) -> str:
         """The filter for everything this node says to `who`."""

@@ -164,7 +164,7 @@ class Node:
             tell=lambda out: self._post.tell(out),
             wake=lambda: self._post.wake(),
             clock=self._clock.now,
-            away_s=lambda: self._post.away_s(),
+            away_s=lambda incoming: self._post.away_s(incoming),
             plain_mode=self._settings.access.plain_text,
         )
 
@@ -290,6 +290,7 @@ class Node:
                 "sessions": link.sessions,
                 "waiting": link.waiting,
                 "dropped": link.dropped_qos0 + link.dropped_qos1,
+                "controls": link.controls,
                 "last_error": link.last_error,
             },
         }

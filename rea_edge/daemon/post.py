@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from rea_edge.clock import Clock
 from rea_edge.config import Broker
 from rea_edge.daemon.running import RunningStates
-from rea_edge.dial import link_settings, node_client_id
+from rea_edge.dial import controls_client_id, link_settings, node_client_id
 from rea_edge.errors import StoreBroken, StoreFull
-from rea_edge.mqtt import Incoming, Link, LinkState, Outgoing, Session, Will
+from rea_edge.mqtt import Controls, Incoming, Link, LinkState, Outgoing, Session, Will
 from rea_edge.report import Report
 from rea_edge.store import Store
 from rea_edge.topics import Topics
@@ -50,11 +50,18 @@ class Post:
         self._fatal = fatal
         self.session = int(store.meta_get("session") or 0)
         self.refused = ""  # what the broker would not take last, in words
-        self._down_since_s = time.monotonic()
-        self._away_before_s = _away_before(store, clock.now())
+        away_s = _away_before(store, clock.now())
+        self._away, self._controls_away = _Away(away_s), _Away(away_s)
+        self._controls_own = False
+        client_id = node_client_id(broker, node)
         self._link = Link(
-            link_settings(broker, node_client_id(broker, node)),
-            subscriptions=(topics.fences, topics.requests),
+            link_settings(broker, client_id),
+            subscriptions=(topics.fences, *topics.requests),
+            controls=Controls(
+                client_id=controls_client_id(client_id),
+                subscriptions=(topics.control_fences, *topics.controls),
+                fence=lambda: topics.control_fence(self.session),
+            ),
             accept=self._accept,
             pull=self._pull,
             published=self._published,
@@ -76,9 +83,9 @@ class Post:
     def stop(self, seconds: float) -> None:
         self._link.stop(self._farewell(), seconds)
 
-    def away_s(self) -> float:
-        """How long the node may have been away before this connection: at most that old is what waited."""
-        return self._away_before_s + time.monotonic() - self._down_since_s
+    def away_s(self, incoming: Incoming) -> float:
+        """How long the session it came by may have been away before this connection: what waited is at most that old."""
+        return (self._controls_away if incoming.controls else self._away).seconds()
 
     # --- the link's questions
 
@@ -131,13 +138,26 @@ class Post:
 
     def _on_up(self, session: Session) -> Sequence[Outgoing]:
         log.info("event=up protocol=%s session=%d present=%s", session.protocol, self.session, session.present)
+        self._controls_own = session.controls
         self._running.again()
         return self._births()
 
     def _on_down(self, reason: str) -> None:
-        self._down_since_s = time.monotonic()
-        self._away_before_s = 0.0
+        self._away = _Away(0.0)
+        if self._controls_own:
+            self._controls_away = _Away(0.0)
         log.warning("event=down reason=%r", reason)
+
+
+class _Away:
+    """How long a session has been away: `before_s` when this was made, and on from there."""
+
+    def __init__(self, before_s: float) -> None:
+        self._before_s = before_s
+        self._since_s = time.monotonic()
+
+    def seconds(self) -> float:
+        return self._before_s + time.monotonic() - self._since_s
 
 
 def _away_before(store: Store, now: float | None) -> float:

@@ -9,10 +9,10 @@ from rea_edge import __version__
 from rea_edge.clock import boot_id
 from rea_edge.config import Settings
 from rea_edge.daemon.view import StateWord
-from rea_edge.dial import link_settings, node_client_id
+from rea_edge.dial import controls_client_id, link_settings, node_client_id
 from rea_edge.errors import RequestRefused
 from rea_edge.intake import opened
-from rea_edge.mqtt import Incoming, Link, Outgoing, Session, Will
+from rea_edge.mqtt import Controls, Incoming, Link, Outgoing, Session, Will
 from rea_edge.report import rfc3339
 from rea_edge.topics import Topics
 from rea_edge.wire import ErrorBody, NodeStatus, Reply
@@ -26,9 +26,11 @@ class Refuser:
         self._why = why
         self._clock = clock
         self._up_since_s = time.monotonic()
+        client_id = node_client_id(settings.broker, settings.node.id)
         self._link = Link(
-            link_settings(settings.broker, node_client_id(settings.broker, settings.node.id)),
-            subscriptions=(self._topics.requests,),
+            link_settings(settings.broker, client_id),
+            subscriptions=self._topics.requests,
+            controls=Controls(client_id=controls_client_id(client_id), subscriptions=self._topics.controls),
             accept=self._accept,
             pull=lambda limit: (),
             published=lambda out, reason: None,
@@ -71,7 +73,8 @@ class Refuser:
         if self._topics.may_answer_at(inbound.who, incoming.response_topic or ""):
             topic = incoming.response_topic or topic
         payload = msgspec.json.encode(reply)
-        self._link.tell(Outgoing(topic=topic, payload=payload, correlation=incoming.correlation))
+        urgent = incoming.controls
+        self._link.tell(Outgoing(topic=topic, payload=payload, correlation=incoming.correlation, urgent=urgent))
         return True
 
 

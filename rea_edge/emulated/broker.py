@@ -41,6 +41,7 @@ class Broker:
     port        0 chooses a free one below 32768, which then stays the same over stop and start
     v5          False answers MQTT 5 clients "unsupported protocol version", as an old broker does
     connect_s   how long a connection may take to send its CONNECT
+    login_is_id True makes the login of a client its id, so that each login has one session and one connection
     login       called with client id, user name and password (None where absent); False refuses the connection
     access      called with the peer, "write" (publish and will), "subscribe" (filter) or "read" (each delivery), and
                 the topic; False refuses. As with other brokers a refused 3.1.1 publish is acknowledged all the same.
@@ -61,6 +62,7 @@ class Broker:
         *,
         v5: bool = True,
         connect_s: float = 10.0,
+        login_is_id: bool = False,
         login: Login | None = None,
         access: Access | None = None,
         caps: Caps = DEFAULT_CAPS,
@@ -71,7 +73,7 @@ class Broker:
         self._caps = caps
         self._connect_s = connect_s
         self._router = Router(caps, access)
-        self._exchange = Exchange(self._router, v5=v5, login=login)
+        self._exchange = Exchange(self._router, v5=v5, login=login, login_is_id=login_is_id)
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._asked: deque[Callable[[], None]] = deque()

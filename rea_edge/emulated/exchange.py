@@ -28,8 +28,9 @@ _CONNACK_V4 = {BAD_LOGIN: 5, BAD_CLIENT_ID: 2}
 class Exchange:
     """The protocol's rules over one `Router`. `now_s` is monotonic and given with every call."""
 
-    def __init__(self, router: Router, *, v5: bool, login: Login | None) -> None:
+    def __init__(self, router: Router, *, v5: bool, login: Login | None, login_is_id: bool = False) -> None:
         self._router = router
+        self._login_is_id = login_is_id
         self._v5 = v5
         self._login = login
         self._named = 0
@@ -107,7 +108,7 @@ class Exchange:
         if packet.version == 5 and not self._v5:
             self.refuse_version(link, now_s)
             return
-        client_id = packet.client_id
+        client_id = packet.username if self._login_is_id and packet.username else packet.client_id
         properties: p.Properties = ()
         if not client_id and (packet.version == 5 or packet.clean):
             client_id = self._new_client_id()

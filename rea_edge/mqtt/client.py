@@ -121,7 +121,7 @@ def readable_topic(message: paho.MQTTMessage) -> str | None:
         return None
 
 
-def incoming_from(topic: str, message: paho.MQTTMessage, *, waited: bool) -> Incoming:
+def incoming_from(topic: str, message: paho.MQTTMessage, *, waited: bool, controls: bool) -> Incoming:
     options = message.properties
     expiry = getattr(options, "MessageExpiryInterval", None)
     response = getattr(options, "ResponseTopic", None)
@@ -135,6 +135,7 @@ def incoming_from(topic: str, message: paho.MQTTMessage, *, waited: bool) -> Inc
         response_topic=response if isinstance(response, str) else None,
         correlation=correlation if isinstance(correlation, bytes) else None,
         waited=waited,
+        controls=controls,
     )
 
 

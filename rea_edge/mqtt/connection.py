@@ -64,6 +64,15 @@ class Ears(Struct, frozen=True, kw_only=True):
     fence: Callable[[], str] | None
 
 
+class Line(Struct, frozen=True, kw_only=True):
+    """Whose session a connection takes up, what it hears, and what it once heard and must no longer."""
+
+    settings: LinkSettings
+    subscriptions: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
+    controls: bool = False
+
+
 class Sent(Struct, frozen=True, kw_only=True):
     """A QoS 1 message that waits for its acknowledgement."""
 
@@ -75,9 +84,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 class Connection:
     """Blocking `open`, then `turn` again and again until `stage` is `ended`; `reason` says how it ended."""
 
-    def __init__(
-        self, settings: LinkSettings, protocol: Protocol, subscriptions: tuple[str, ...], ears: Ears, *, nonce: bytes
-    ) -> None:
+    def __init__(self, line: Line, protocol: Protocol, ears: Ears, *, nonce: bytes) -> None:
         self.stage: Stage = "connecting"
         self.reason = ""
         self.reached = False  # CONNECT went out
@@ -91,8 +98,8 @@ class Connection:
         self.too_large = 0
         self.unreadable = 0
         self.protocol = protocol
-        self._settings = settings
-        self._subscriptions = subscriptions
+        self.line = line
+        self._settings = line.settings
         self._ears = ears
         self._nonce = nonce
         self._fence_topic = ""
@@ -104,11 +111,10 @@ class Connection:
         self._acked_at_s = 0.0  # when what it was for had been sent
         self._due_s = 0.0
         self._fence_due_s = 0.0
-        self._poll = select.poll()
         self._packets: PacketSocket
         self._client = self._new_client()
 
-    def open(self, wake_fd: int, connack_s: float) -> None:
+    def open(self, connack_s: float) -> None:
         """Reach the broker and send CONNECT. Blocks for the name look-up and some `CONNECT_S`; raises OSError."""
         address = address_of(self._settings.url)
         if self.protocol == "5":
@@ -122,24 +128,30 @@ class Connection:
         self.reached = True
         if not self.ended:
             self._due_s = time.monotonic() + connack_s
-            self._poll.register(wake_fd, select.POLLIN)
-            self._poll.register(self._packets.fileno(), select.POLLIN)
 
-    def turn(self, wait_s: float) -> bool:
-        """Wait for the socket or a wake, at most `wait_s`; read, write, keep the timers. False: nothing happened."""
+    @property
+    def descriptor(self) -> int:
+        return self._packets.fileno()
+
+    @property
+    def interest(self) -> int:
+        """What to wait for at the descriptor, as poll's flags."""
+        return select.POLLIN | (select.POLLOUT if self._client.want_write() else 0)
+
+    def next_due_s(self) -> float:
+        """Seconds until `turn` is due even if nothing happens at the descriptor."""
+        return 0.0 if self._packets.pending() else max(0.0, self._next_timer_s())
+
+    def turn(self, ready: int) -> None:
+        """Read, write, keep the timers. `ready`: what poll said of the descriptor."""
         client = self._client
-        descriptor = self._packets.fileno()
-        self._poll.modify(descriptor, select.POLLIN | (select.POLLOUT if client.want_write() else 0))
-        wait_s = 0.0 if self._packets.pending() else min(wait_s, self._next_timer_s())
-        ready = dict(self._poll.poll(max(0.0, wait_s) * 1000))
-        if self._packets.pending() or ready.get(descriptor, 0) & ~select.POLLOUT:
+        if self._packets.pending() or ready & ~select.POLLOUT:
             client.loop_read()
         if client.want_write():
             client.loop_write()
         client.loop_misc()
         if not self.ended:
             self._keep_timers(time.monotonic())
-        return bool(ready)
 
     @property
     def ended(self) -> bool:
@@ -218,22 +230,24 @@ class Connection:
         self._packet_most = number_in(properties, "MaximumPacketSize", OPTION_MOST)
         self.up_since_s = time.monotonic()
         self._due_s = self.up_since_s + SUBACK_S
-        self.stage = "subscribing" if self._subscriptions else "up"
-        if self._subscriptions:
-            self._subscribe()
+        self.stage = "subscribing" if self.line.subscriptions else "up"
+        if self.present and self.line.dropped:
+            self._client.unsubscribe(list(self.line.dropped))
+        if self.line.subscriptions:
+            self._subscribe(self.line.subscriptions)
         return None
 
-    def _subscribe(self) -> None:
+    def _subscribe(self, names: tuple[str, ...]) -> None:
         if self.protocol == "5":
             options = SubscribeOptions(qos=1, retainAsPublished=True)
-            self._client.subscribe([(name, options) for name in self._subscriptions])
+            self._client.subscribe([(name, options) for name in names])
         else:
-            self._client.subscribe([(name, 1) for name in self._subscriptions])
+            self._client.subscribe([(name, 1) for name in names])
 
     def _on_subscribe(
         self, _client: paho.Client, _user: object, _mid: int, codes: list[ReasonCode], _properties: Properties | None
     ) -> None:
-        pairs = zip(self._subscriptions, codes, strict=False)
+        pairs = zip(self.line.subscriptions, codes, strict=False)
         self.refused = tuple(name for name, code in pairs if code.is_failure)
         for name in self.refused:
             log.error("event=subscription_refused filter=%r", name)
@@ -249,7 +263,7 @@ class Connection:
             self.unreadable += 1
             log.warning("event=topic_not_utf8")
         elif not self._seen_fence(topic, bytes(message.payload)):
-            incoming = incoming_from(topic, message, waited=self._may_have_waited())
+            incoming = incoming_from(topic, message, waited=self._may_have_waited(), controls=self.line.controls)
             if not self._ears.accept(incoming) and message.qos:
                 raise NotAccepted
         if message.qos:

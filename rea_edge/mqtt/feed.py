@@ -55,9 +55,12 @@ class Feed:
         """The outbox should be looked at once more before waiting."""
         return self.pull_due and connection.ready_for(1)
 
-    def send(self, connection: Connection) -> None:
+    def send_births(self, connection: Connection) -> None:
         while self._births and connection.ready_for(self._births[0].qos):
             connection.send(self._births.pop(0))
+
+    def send(self, connection: Connection) -> None:
+        """What was told and the rows of the outbox; nothing while births are left."""
         if not self._births:
             self._send_told(connection)
             self._send_rows(connection)

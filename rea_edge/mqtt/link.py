@@ -5,24 +5,25 @@ acknowledged, and the owner of the outbox is asked again for what was not publis
 """
 
 import logging
-import os
 import random
 import select
 import threading
 import time
 from collections.abc import Callable, Sequence
 
+from msgspec import structs
+
 from rea_edge.errors import OperatorError
 from rea_edge.mqtt.backoff import Backoff
-from rea_edge.mqtt.connection import CONNACK_S, FIRST_CONNACK_S, Connection, Ears, NotAccepted
+from rea_edge.mqtt.bell import Bell
+from rea_edge.mqtt.connection import Connection, Line, NotAccepted
 from rea_edge.mqtt.feed import Feed
-from rea_edge.mqtt.messages import Incoming, LinkState, Outgoing, Phase, Session, Will
+from rea_edge.mqtt.life import GOODBYE_S, TURN_S, Calls, Life
+from rea_edge.mqtt.messages import Controls, Incoming, LinkState, Outgoing, Phase, Session, Will
 from rea_edge.mqtt.settings import LinkSettings, check_settings
+from rea_edge.mqtt.sharing import Sharing
 from rea_edge.mqtt.versions import Versions
 from rea_edge.mqtt.waiting import size_of
-
-TURN_S = 10.0  # the longest turn; the watchdog counts on it
-GOODBYE_S = 1.0  # for the DISCONNECT itself to leave
 
 log = logging.getLogger("rea_edge.mqtt")
 
@@ -43,6 +44,8 @@ class Link:
     gives the birth messages, sent before all else. `on_down(reason)`: after each `on_up`, when that session ended.
     `fence()`: the topic of this connection's fence (asked after `before_connect`), to be covered by `subscriptions`
     and unique on its last level; without it `Incoming.waited` is a guess.
+    `controls`: a second session for what must not wait, over which also goes what is told as `urgent`. Where the broker
+    allows no second one all of it goes over one session, see `LinkState.controls`.
     """
 
     def __init__(
@@ -57,26 +60,25 @@ class Link:
         on_up: Callable[[Session], Sequence[Outgoing]],
         on_down: Callable[[str], None],
         fence: Callable[[], str] | None = None,
+        controls: Controls | None = None,
     ) -> None:
         """Raises `ConfigInvalid` for settings that cannot work."""
         check_settings(settings)
         self._settings = settings
         self._subscriptions = subscriptions
+        self._controls = controls
         self._feed = Feed(pull, published)
+        self._urgent = Feed(lambda _limit: (), published)
+        self._accept = accept
+        self._before_connect = before_connect
         self._on_up = on_up
         self._on_down = on_down
-        self._ears = Ears(
-            accept=accept, acknowledged=self._feed.acknowledged, before_connect=before_connect, fence=fence
-        )
+        self._fence = fence
+        self._sharing = Sharing(wanted=controls is not None)
+        self._bell = Bell()
         self._versions = Versions(settings.protocol)
         self._backoff = Backoff(settings.reconnect_min_s, settings.reconnect_max_s)
-        self._lock = threading.Lock()  # over the next four: they are also touched by other threads
-        self._woken = False
-        self._rows_due = False
-        self._wake_in, self._wake_out = -1, -1
-        self._stop_by_s: float | None = None
-        self._farewell: Outgoing | None = None
-        self._connection: Connection | None = None
+        self._life: Life | None = None
         self._phase: Phase = "new"
         self._beat_s = time.monotonic()
         self._sessions = 0
@@ -86,30 +88,25 @@ class Link:
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
 
     def start(self) -> None:
-        self._wake_in, self._wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._bell.open()
         self._thread.start()
 
     def wake(self) -> None:
         """Say that the outbox has new rows. From any thread, also from the callbacks."""
-        with self._lock:
-            self._rows_due = True
-            self._signal()
+        self._bell.ring(rows=True)
 
     def tell(self, out: Outgoing) -> None:
         """Send `out` from memory, before the outbox. QoS 0 is dropped where there is no connection, and both kinds
         above a cap, the oldest first; drops are counted. From any thread; never blocks."""
-        self._feed.tell(out, connected=self._phase == "up")
-        with self._lock:
-            self._signal()
+        feed = self._urgent if out.urgent else self._feed
+        feed.tell(out, connected=self._phase == "up")
+        self._bell.ring()
 
     def stop(self, farewell: Outgoing | None, seconds: float) -> None:
         """End within `seconds`: no more intake; what waits is sent, then `farewell`, then DISCONNECT. Where the
         broker does not acknowledge in time there is no DISCONNECT, so that the will speaks for us. Blocks until the
         thread has ended, or `seconds` and a little are over (a name look-up cannot be interrupted)."""
-        with self._lock:
-            self._farewell = farewell
-            self._stop_by_s = time.monotonic() + seconds
-            self._signal()
+        self._bell.stop(farewell, seconds)
         if self._thread.ident is None:
             return
         self._thread.join(seconds + 2 * GOODBYE_S)
@@ -121,149 +118,143 @@ class Link:
 
     @property
     def state(self) -> LinkState:
-        connection = self._connection
-        told = self._feed.told
-        flying = connection.in_flight if connection is not None else ()
+        life = self._life
+        lines = tuple(life.lines) if life is not None else ()
+        main = life.main if life is not None else None
+        flying = [out for one in lines for out in one.in_flight]
+        queues = (self._feed.told, self._urgent.told)
         return LinkState(
             phase=self._phase,
-            beat=self._beat_s,
+            beat=max(self._beat_s, life.beat_s if life is not None else 0.0),
             connected=self._phase == "up",
-            protocol=connection.protocol if connection is not None and self._phase == "up" else None,
+            protocol=main.protocol if main is not None and self._phase == "up" else None,
             sessions=self._sessions,
-            fenced=connection is not None and connection.fenced,
-            refused=connection.refused if connection is not None else (),
+            fenced=main is not None and all(one.fenced for one in lines),
+            refused=_refused(life) if life is not None else (),
             last_error=self._last_error,
+            controls=self._how_controls_go(life) if life is not None else "",
             in_flight=len(flying),
-            waiting=len(told),
-            waiting_bytes=told.size_bytes + sum(map(size_of, flying)),
-            dropped_qos0=told.dropped_qos0,
-            dropped_qos1=told.dropped_qos1,
-            too_large=self._too_large + (connection.too_large if connection is not None else 0),
-            unreadable=self._unreadable + (connection.unreadable if connection is not None else 0),
+            waiting=sum(map(len, queues)),
+            waiting_bytes=sum(told.size_bytes for told in queues) + sum(map(size_of, flying)),
+            dropped_qos0=sum(told.dropped_qos0 for told in queues),
+            dropped_qos1=sum(told.dropped_qos1 for told in queues),
+            too_large=self._too_large + sum(one.too_large for one in lines),
+            unreadable=self._unreadable + sum(one.unreadable for one in lines),
         )
 
     # --- the thread
 
     def _run(self) -> None:
-        while self._stop_by_s is None:
+        while self._bell.stop_by_s is None:
             self._rest(self._live())
         self._phase = "stopped"
-        with self._lock:
-            os.close(self._wake_in)
-            os.close(self._wake_out)
-            self._wake_out = -1
+        self._bell.close()
 
     def _live(self) -> float:
-        """One connection, from the attempt to its end; gives the seconds to rest after it."""
+        """One life, from the attempt to its end; gives the seconds to rest after it."""
         self._phase = "connecting"
-        self._beat_s = time.monotonic()
+        calls = Calls(
+            accept=self._accept,
+            before_connect=self._before_connect,
+            came_up=self._came_up,
+            fence=self._fence,
+            controls_fence=self._controls.fence if self._controls is not None else None,
+        )
+        self._life = life = Life(calls, feed=self._feed, urgent=self._urgent, versions=self._versions, bell=self._bell)
+        reason = "stopped"
         try:
-            self._connection = connection = self._new_connection()
+            life.run(self._next_lines())
+        except NotAccepted:
+            reason = "a message could not be stored"
         except OperatorError as exc:  # a certificate file that was there at the start
             log.error("event=not_connected reason=%r", str(exc))
-            self._last_error = str(exc)
-            self._phase = "resting"
-            return self._backoff.rest_s(up_s=0, ended_by_peer=False, chance=random.random())
-        try:
-            known = self._versions.known or connection.protocol != "5"
-            connection.open(self._wake_in, CONNACK_S if known else FIRST_CONNACK_S)
-            self._serve(connection)
-        except NotAccepted:
-            connection.close("a message could not be stored")
+            reason = str(exc)
         except OSError as exc:
-            connection.close(str(exc) or type(exc).__name__)
+            reason = str(exc) or type(exc).__name__
         except Exception as exc:
             # The thread must outlive any fault in a callback or in paho: a dead thread looks like a quiet broker.
             log.exception("event=fault")
-            connection.close(f"fault: {exc!r}")
-        return self._after(connection)
+            reason = f"fault: {exc!r}"
+        return self._after(life, reason)
 
-    def _new_connection(self) -> Connection:
-        return Connection(
-            self._settings, self._versions.current, self._subscriptions, self._ears, nonce=os.urandom(8).hex().encode()
-        )
+    def _next_lines(self) -> list[Line]:
+        """The controls first: what of them waited at the broker is then served before all else that did."""
+        main = Line(settings=self._settings, subscriptions=self._subscriptions)
+        if self._controls is None:
+            return [main]
+        heard = self._controls.subscriptions
+        if not self._sharing.own(time.monotonic()):
+            return [structs.replace(main, subscriptions=(*self._subscriptions, *heard))]
+        settings = structs.replace(self._settings, client_id=self._controls.client_id)
+        return [Line(settings=settings, subscriptions=heard, controls=True), structs.replace(main, dropped=heard)]
 
-    def _serve(self, connection: Connection) -> None:
-        while not connection.ended:
-            self._beat_s = time.monotonic()
-            if self._stop_by_s is not None:
-                return self._leave(connection, self._stop_by_s)
-            if connection.stage == "up":
-                if self._phase != "up":
-                    self._came_up(connection)
-                self._feed.send(connection)
-            if not connection.ended:
-                self._turn(connection, 0.0 if self._feed.more_for(connection) else TURN_S)
-        return None
-
-    def _turn(self, connection: Connection, wait_s: float) -> None:
-        happened = connection.turn(wait_s)
-        if self._hear_wake() or not happened:
-            self._feed.pull_due = True  # also after a quiet turn, in case a wake was forgotten
-
-    def _came_up(self, connection: Connection) -> None:
-        self._versions.worked()
+    def _came_up(self) -> Sequence[Outgoing]:
+        life = self._life
+        assert life is not None and life.main is not None
+        self._sharing.worked()
         self._sessions += 1
         self._phase = "up"
-        log.info(
-            "event=up protocol=%s session=%d present=%s refused=%d",
-            connection.protocol, self._sessions, connection.present, len(connection.refused),
-        )  # fmt: skip
         session = Session(
             count=self._sessions,
-            protocol=connection.protocol,
-            present=connection.present,
-            refused=connection.refused,
+            protocol=life.main.protocol,
+            present=life.main.present,
+            refused=_refused(life),
+            controls=life.controls is not None,
         )
-        self._feed.begin(self._on_up(session))
+        log.info(
+            "event=up protocol=%s session=%d present=%s refused=%d controls=%r",
+            session.protocol, session.count, session.present, len(session.refused), self._how_controls_go(life),
+        )  # fmt: skip
+        return self._on_up(session)
 
-    def _leave(self, connection: Connection, by_s: float) -> None:
-        """Send what waits, then the farewell as the last message, then DISCONNECT."""
-        connection.stop_intake()
-        half_s = (time.monotonic() + by_s) / 2
-        self._turn_until(connection, half_s, lambda: self._feed.empty and not connection.in_flight, feeding=True)
-        if self._farewell is not None and self._turn_until(connection, by_s, lambda: connection.ready_for(1)):
-            connection.send(self._farewell)
-        if self._turn_until(connection, by_s, lambda: not connection.in_flight):
-            connection.disconnect()
-            self._turn_until(connection, time.monotonic() + GOODBYE_S, lambda: False)
-        connection.close("stopped")
+    def _how_controls_go(self, life: Life) -> str:
+        if self._controls is None or not life.up:
+            return ""
+        return "own" if life.controls is not None else f"shared: {self._sharing.why}"
 
-    def _turn_until(
-        self, connection: Connection, by_s: float, done: Callable[[], bool], *, feeding: bool = False
-    ) -> bool:
-        """False where `by_s` passed or the connection ended first."""
-        while connection.stage == "up":
-            self._beat_s = time.monotonic()
-            if feeding:
-                self._feed.send(connection)
-            if done():
-                return True
-            if self._beat_s >= by_s:
-                return False
-            if not connection.ended:
-                self._turn(connection, 0.0 if feeding and self._feed.more_for(connection) else by_s - self._beat_s)
-        return False
-
-    def _after(self, connection: Connection) -> float:
+    def _after(self, life: Life, reason: str) -> float:
         was_up = self._phase == "up"
         self._phase = "resting"
-        self._too_large += connection.too_large
-        self._unreadable += connection.unreadable
-        self._connection = None
-        self._last_error = connection.reason
-        self._feed.end(connection.kept)
+        self._life = None
+        first = life.ended
+        if first is not None:
+            reason = first.reason
+        life.close(reason)
+        self._last_error = reason
+        for one in life.lines:
+            self._too_large += one.too_large
+            self._unreadable += one.unreadable
+            (self._urgent if one.line.controls else self._feed).end(one.kept)
         if was_up:
-            self._tell_down(connection.reason)
-        unanswered = connection.reached and (connection.unsupported or not connection.answered)
-        if unanswered and self._versions.unanswered(unsupported=connection.unsupported):
-            log.info("event=other_protocol next=%s reason=%r", self._versions.current, connection.reason)
+            self._tell_down(reason)
+        last = first or (life.lines[-1] if life.lines else None)
+        if last is None:
+            return self._rest_after(life, by_peer=False)
+        if self._controls is not None and not was_up:
+            self._learn_of_controls(life, last)
+        unanswered = last.reached and (last.unsupported or not last.answered)
+        if unanswered and self._versions.unanswered(unsupported=last.unsupported):
+            log.info("event=other_protocol next=%s reason=%r", self._versions.current, reason)
             return 0.0
-        up_s = time.monotonic() - connection.up_since_s if connection.up_since_s else 0.0
-        rest_s = self._backoff.rest_s(up_s=up_s, ended_by_peer=connection.by_peer, chance=random.random())
+        return self._rest_after(life, by_peer=last.by_peer and was_up)
+
+    def _learn_of_controls(self, life: Life, ended: Connection) -> None:
+        """What the end of a life that did not come up says of a second session."""
+        now_s = time.monotonic()
+        if life.controls is not None and life.main is not None and life.main.reached:
+            self._sharing.clashed(ended.reason, now_s)
+        elif ended.line.controls and ended.answered and not ended.unsupported:
+            self._sharing.refused(ended.reason, now_s)
+        elif ended.answered:
+            self._sharing.forget()
+
+    def _rest_after(self, life: Life, *, by_peer: bool) -> float:
+        up_since_s = life.main.up_since_s if life.main is not None else 0.0
+        up_s = time.monotonic() - up_since_s if up_since_s else 0.0
+        rest_s = self._backoff.rest_s(up_s=up_s, ended_by_peer=by_peer, chance=random.random())
         if self._backoff.contested:
-            self._last_error = f"another client seems to use the id {self._settings.client_id!r}: {connection.reason}"
-        if self._stop_by_s is None:
+            self._last_error = f"another client seems to use the id {self._settings.client_id!r}: {self._last_error}"
+        if self._bell.stop_by_s is None:
             log.warning("event=down reason=%r up_s=%.1f rest_s=%.1f", self._last_error, up_s, rest_s)
         return rest_s
 
@@ -276,22 +267,12 @@ class Link:
     def _rest(self, seconds: float) -> None:
         until_s = time.monotonic() + seconds
         poll = select.poll()
-        poll.register(self._wake_in, select.POLLIN)
-        while self._stop_by_s is None and (left_s := until_s - time.monotonic()) > 0:
+        poll.register(self._bell.descriptor, select.POLLIN)
+        while self._bell.stop_by_s is None and (left_s := until_s - time.monotonic()) > 0:
             self._beat_s = time.monotonic()
             poll.poll(min(left_s, TURN_S) * 1000)
-            self._hear_wake()
+            self._bell.hear()
 
-    def _signal(self) -> None:
-        if not self._woken and self._wake_out >= 0:
-            self._woken = True
-            os.write(self._wake_out, b"\0")
 
-    def _hear_wake(self) -> bool:
-        """Whether the outbox was said to have new rows; a wake for what is told does not look there."""
-        with self._lock:
-            woken, self._woken = self._woken, False
-            due, self._rows_due = self._rows_due, False
-            if woken:
-                os.read(self._wake_in, 1)
-        return due
+def _refused(life: Life) -> tuple[str, ...]:
+    return tuple(name for one in life.lines for name in one.refused)

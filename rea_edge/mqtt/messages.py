@@ -1,5 +1,6 @@
 """What passes over the link and what can be seen of it, as frozen structs. Holds no behaviour and no paho."""
 
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
@@ -12,7 +13,8 @@ class Incoming(Struct, frozen=True, kw_only=True):
     """A message as the broker gave it.
 
     `expires_in_s`, `response_topic` and `correlation` are MQTT 5's, None where absent. `waited`: it arrived before
-    the fence of this connection was seen, so it may have lain in the broker's queue.
+    the fence of this connection was seen, so it may have lain in the broker's queue. `controls`: it came over the
+    session of the controls, which may have been away for another time than the other one.
     """
 
     topic: str
@@ -23,10 +25,12 @@ class Incoming(Struct, frozen=True, kw_only=True):
     response_topic: str | None = None
     correlation: bytes | None = None
     waited: bool = False
+    controls: bool = False
 
 
 class Outgoing(Struct, frozen=True, kw_only=True):
-    """A message to publish. `row` is its number in the outbox, None for what is only told."""
+    """A message to publish. `row` is its number in the outbox, None for what is only told. `urgent`: it goes over the
+    session of the controls where there is one, else before what else was told."""
 
     row: int | None = None
     topic: str
@@ -36,6 +40,15 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     expires_in_s: int | None = None
     response_topic: str | None = None
     correlation: bytes | None = None
+    urgent: bool = False
+
+
+class Controls(Struct, frozen=True, kw_only=True):
+    """A session of its own for what must not wait behind the rest: its client id, what it hears, its fence."""
+
+    client_id: str
+    subscriptions: tuple[str, ...]
+    fence: Callable[[], str] | None = None
 
 
 class Will(Struct, frozen=True, kw_only=True):
@@ -50,13 +63,15 @@ class Will(Struct, frozen=True, kw_only=True):
 class Session(Struct, frozen=True, kw_only=True):
     """A connection that has its subscriptions. `count` numbers the connections of this link from 1.
 
-    `present`: the broker had kept our session. `refused` names the filters it did not grant.
+    `present`: the broker had kept our session. `refused` names the filters it did not grant. `controls`: the
+    controls have their own session beside it.
     """
 
     count: int
     protocol: Protocol
     present: bool
     refused: tuple[str, ...] = ()
+    controls: bool = False
 
 
 class LinkState(Struct, frozen=True, kw_only=True):
@@ -74,6 +89,7 @@ class LinkState(Struct, frozen=True, kw_only=True):
     fenced: bool = False
     refused: tuple[str, ...] = ()
     last_error: str = ""
+    controls: str = ""  # `own` session or `shared` with the rest, and why; empty while not connected or not asked for
     in_flight: int = 0
     waiting: int = 0
     waiting_bytes: int = 0

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from rea_edge.mqtt import Controls, LinkSettings
+from rea_edge.topics import Topics
 from tests.access.conftest import SHIPPED, Doors, Join, Login
+from tests.brokers import wait_until
+from tests.mqtt.station import Station, running
 
 IN = "rea/v1/boiler-1/in"
 OUT = "rea/v1/boiler-1/out"
@@ -166,6 +170,27 @@ def test_a_person_cannot_take_what_waits_for_a_node_that_is_away(join: Join, fen
     back = join("boiler-1", client_id="boiler-1-away", persistent=True)
     assert back.session_present
     assert back.until(fence) == [f"{IN}/bob/task"]
+
+
+def test_a_node_has_a_second_session_for_controls_under_the_shipped_rules(doors: Doors, protocol: str) -> None:
+    topics = Topics("rea/v1", "boiler-1")
+    settings = LinkSettings(
+        url=f"mqtt://127.0.0.1:{doors.nodes}",
+        client_id="boiler-1",
+        username="boiler-1",
+        password="boiler-1's",
+        protocol="5" if protocol == "5" else "3.1.1",
+        session_expiry_s=0,
+    )
+    controls = Controls(
+        client_id="boiler-1.ctl",
+        subscriptions=(topics.control_fences, *topics.controls),
+        fence=lambda: topics.control_fence(1),
+    )
+    node = Station(settings, topics.fences, *topics.requests, fence=lambda: topics.fence(1), controls=controls)
+    with running(node):
+        wait_until(lambda: node.link.state.fenced, "both fences are heard")
+        assert node.link.state.controls == "own"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rea_edge.mqtt import Incoming, Link, LinkSettings, Outgoing, Session, Will
+from rea_edge.mqtt import Controls, Incoming, Link, LinkSettings, Outgoing, Session, Will
 from tests.brokers import wait_until
 
 
@@ -18,6 +18,7 @@ class Station:
         will: Will | None = None,
         births: tuple[Outgoing, ...] = (),
         fence: Callable[[], str] | None = None,
+        controls: Controls | None = None,
     ) -> None:
         self.accepted: list[Incoming] = []
         self.offered: list[Incoming] = []
@@ -41,13 +42,18 @@ class Station:
             on_up=self._on_up,
             on_down=self.downs.append,
             fence=fence,
+            controls=controls,
         )
 
-    def post(self, topic: str, payload: bytes, *, retain: bool = False, qos: int = 1) -> None:
+    def post(
+        self, topic: str, payload: bytes, *, retain: bool = False, qos: int = 1, expires_in_s: int | None = None
+    ) -> None:
         """Put a row into the outbox and wake the link."""
         with self._lock:
             self._rows += 1
-            out = Outgoing(row=self._rows, topic=topic, payload=payload, retain=retain, qos=qos)
+            out = Outgoing(
+                row=self._rows, topic=topic, payload=payload, retain=retain, qos=qos, expires_in_s=expires_in_s
+            )
             self._outbox[self._rows] = out
         self.link.wake()
 
