@@ -8,7 +8,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rea_edge.errors import StoreBusy
@@ -71,7 +71,7 @@ def read_sentinel(folder: Path) -> str | None:
 
 
 def write_sentinel(folder: Path, epoch: str) -> None:
-    """Replace it in one step; on disk, with its directory, when this returns."""
+    """Replace it in one step; on disk, with its directory and those above it, when this returns."""
     new = folder / f"{SENTINEL}.new"
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
@@ -81,6 +81,10 @@ def write_sentinel(folder: Path, epoch: str) -> None:
         os.close(fd)
     os.replace(new, folder / SENTINEL)
     sync_folder(folder)
+    for above in folder.absolute().parents:
+        # They may have been made for this state, and it goes if they go. What we may not read was there before us.
+        with suppress(OSError):
+            sync_folder(above)
 
 
 def sync_folder(folder: Path) -> None:
@@ -151,4 +155,5 @@ def _place_for(folder: Path) -> Path:
         return last
     aside = folder / f"broken-{newest + 1}"
     aside.mkdir(mode=0o700)
+    sync_folder(folder)  # before anything is moved into it
     return aside
