@@ -16,7 +16,10 @@ TEXT_MAX = 500  # characters of what a sender says about his control
 
 
 class Controls:
-    """`cancelled(row)`: a cancel of this run is in the journal, end what is under way."""
+    """`operates(who)`: whether he may control other people's tasks.
+
+    `cancelled(row)`: a cancel of this run is in the journal, end what is under way.
+    """
 
     def __init__(
         self,
@@ -24,11 +27,13 @@ class Controls:
         store: Store,
         journal: Journal,
         clock: Callable[[], float | None],
+        operates: Callable[[str], bool],
         cancelled: Callable[[RunRow], None],
     ) -> None:
         self._store = store
         self._journal = journal
         self._clock = clock
+        self._operates = operates
         self._cancelled = cancelled
 
     def take(self, who: str, request: CtlRequest) -> Args:
@@ -37,7 +42,7 @@ class Controls:
         The same control again does nothing more and is answered as the first one was.
         """
         owner = request.who or who
-        if owner != who:
+        if owner != who and not self._operates(who):
             raise RequestRefused("policy_denied", "only an operator may control another sender's task")
         match request.do:
             case "cancel":

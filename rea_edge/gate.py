@@ -7,15 +7,22 @@ starts. What needs a person's yes is not here yet.
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec import structs
+
 from rea_edge import condition
 from rea_edge.records import Args, Call, Criterion, EffectClass, Frozen, Mode, Offer, Rule, Run, Tool
 
 
 class Policy(Frozen, frozen=True, kw_only=True):
-    """What holds for one run: its mode, and the tools it may use (None: every tool of the node)."""
+    """What holds for one run: its mode, and the tools it may use (None: every tool of the node).
+
+    `closed` are tools that are not open to its sender. `lost`: why the node's earlier state is gone, until released.
+    """
 
     mode: Mode
     tools: tuple[str, ...] | None = None
+    closed: tuple[str, ...] = ()
+    lost: str | None = None
 
 
 class Facts(Frozen, frozen=True, kw_only=True):
@@ -35,8 +42,15 @@ def refusal(policy: Policy, call: Call, effect: EffectClass, known: Mapping[str,
         return f"{call.name} does not exist on this node any more"
     if policy.tools is not None and call.name not in policy.tools:
         return f"{call.name} is not allowed for this type of task; allowed: {', '.join(policy.tools) or 'none'}"
+    if call.name in policy.closed:
+        return f"{call.name} is not open to this sender"
     if policy.mode == "query" and effect != "read":
         return f"{call.name} acts, and this request may only read (mode query)"
+    if policy.lost is not None and effect == "once":
+        # What an earlier state knew to be done may be asked for again: only a person can tell.
+        return (
+            f"the state of this node was lost ({policy.lost}): an operator must release it before {call.name} may run"
+        )
     return None
 
 
@@ -80,7 +94,11 @@ def done_in(run: Run) -> frozenset[str]:
 
 
 def offered(policy: Policy, tools: Collection[Tool]) -> tuple[Offer, ...]:
-    """The tools that a run under this policy is shown, in the order of their names."""
+    """The tools that a run under this policy is shown, in the order of their names.
+
+    Those that wait for a release are among them: who asks for one is told what it waits for.
+    """
+    policy = structs.replace(policy, lost=None)
     shown = (
         tool for tool in tools if refusal(policy, Call(name=tool.name, args={}), tool.effect, {tool.name: tool}) is None
     )

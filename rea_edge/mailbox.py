@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from rea_edge import early, intake
+from rea_edge.config import Access
 from rea_edge.controls import Controls
 from rea_edge.errors import RequestRefused, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import Journal, encode, run_from
@@ -20,7 +21,7 @@ from rea_edge.records import CancelAsked, Frozen, Job
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store
 from rea_edge.topics import Inbound, Topics
-from rea_edge.wire import PUBLISH_MAX, CallRequest, CtlRequest, QueryRequest, Reply, Request, TaskRequest
+from rea_edge.wire import PUBLISH_MAX, CallRequest, CtlRequest, NodeRequest, QueryRequest, Reply, Request, TaskRequest
 
 URGENT = ("ctl", "say", "node")  # their answers do not wait behind the refusals of a flood
 CORRELATION_MAX = 1024  # bytes; it is stored with the request and sent back with the answer
@@ -55,6 +56,10 @@ class Desk(Protocol):
         """A cancel of this run is in the journal: end what is under way."""
         ...
 
+    def release(self) -> str | None:
+        """An operator has taken note that the state was lost: `once` tools run again. Gives why it was, if it was."""
+        ...
+
     def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
         """The data of a query, and where the next page begins. Raises `RequestRefused`."""
         ...
@@ -85,7 +90,7 @@ class Mailbox:
         wake: Callable[[], None],
         clock: Callable[[], float | None],
         away_s: Callable[[Incoming], float],
-        plain_mode: Literal["act", "query"],
+        access: Access,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -96,8 +101,10 @@ class Mailbox:
         self._wake = wake
         self._clock = clock
         self._away_s = away_s
-        self._plain_mode = plain_mode
-        self._controls = Controls(store=store, journal=journal, clock=clock, cancelled=desk.cancelled)
+        self._access = access
+        self._controls = Controls(
+            store=store, journal=journal, clock=clock, operates=access.operates, cancelled=desk.cancelled
+        )
 
     def accept(self, incoming: Incoming) -> bool:
         """Take one message; True: acknowledge it. `StoreBroken` passes through and ends the process."""
@@ -106,7 +113,9 @@ class Mailbox:
             return True
         sender = Sender(who=inbound.who, what=inbound.what, id=None)
         try:
-            letter = intake.opened(incoming.payload, plain_mode=self._plain_mode if inbound.what == "task" else None)
+            letter = intake.opened(
+                incoming.payload, plain_mode=self._access.plain_text if inbound.what == "task" else None
+            )
             sender = self._sender(inbound, incoming, letter.id)
             self._take(inbound, incoming, letter, sender)
         except RequestRefused as refused:
@@ -138,6 +147,8 @@ class Mailbox:
         )
 
     def _take(self, inbound: Inbound, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        if not self._access.admits(inbound.who):
+            raise RequestRefused("policy_denied", f"{inbound.who} is not among this node's [access] senders")
         match inbound.what:
             case "task":
                 self._take_task(inbound.who, incoming, letter, sender)
@@ -151,9 +162,11 @@ class Mailbox:
                 data, next_ = self._desk.query(inbound.who, inbound.leaf, query)
                 reply = Reply(for_="query", id=query.id, ok=True, data=data, next=next_, at=self._report.at())
                 self._answer(sender, reply)
-            case "say" | "node":
+            case "node":
+                self._take_node(inbound.who, incoming, letter, sender)
+            case "say":
                 raise RequestRefused(
-                    "policy_denied", f"{inbound.what} needs [access] identity, which this node has not"
+                    "policy_denied", "say: this version asks nobody for approval; that will need [access] identity"
                 )
 
     def _check(self, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
@@ -243,6 +256,17 @@ class Mailbox:
         self._check(incoming, request, "ctl")
         data = self._controls.take(who, request)
         self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data=data, at=self._report.at()))
+
+    def _take_node(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        if not self._access.operates(who):
+            named = 'set identity = "broker" and name some' if self._access.identity == "none" else f"{who} is none"
+            raise RequestRefused("policy_denied", f"node: only for an operator of [access]; {named}")
+        request = intake.as_request(letter.keys, NodeRequest)
+        self._check(incoming, request, "ctl")
+        if request.do != "release":
+            raise RequestRefused("bad_request", f"{request.do} is not supported by this version")
+        lost = self._desk.release()
+        self._answer(sender, Reply(for_="node", id=request.id, ok=True, data={"lost": lost}, at=self._report.at()))
 
     # --- replies
 

@@ -114,6 +114,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     dry_run: bool = False  # what acts is not run, and says so
     call: Call | None = None
     effect: EffectClass = "once"
+    who: str = ""  # the sender; the gate asks what is open to him
     trace: str = ""
     response_topic: str = ""
     correlation: bytes = b""

@@ -67,6 +67,11 @@ class CtlRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True,
     good: bool | None = None
 
 
+class NodeRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    id: Name
+    do: Literal["halt", "release", "reload"]
+
+
 class QueryRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     id: Name
     who: Name | None = None

@@ -12,7 +12,7 @@ import msgspec
 from rea_edge.cancel import Cancel
 from rea_edge.cli.found import Found, tell
 from rea_edge.cli.readings import show_readings
-from rea_edge.config import DEFAULT_FILE, Settings, load, tool_files
+from rea_edge.config import DEFAULT_FILE, Access, Settings, load, tool_files
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
@@ -44,6 +44,7 @@ def check(args: argparse.Namespace, screen: Screen) -> int:
         tell(screen, [Found("configuration", False, str(exc))], as_json=args.json)
         return 78
     found: list[Found] = [Found("configuration", True, ", ".join(str(part) for part in settings.files))]
+    found.append(Found("access", True, _access_words(settings.access)))
     tools: list[Tool] = []
     looks: list[tuple[str, Callable[[], Iterator[Found]]]] = [
         ("tools", lambda: _tools(settings, tools)),
@@ -97,6 +98,13 @@ def _rows_of(task: str, copy: StoreCopy) -> list[RunRow]:
 
 def _no_task(args: argparse.Namespace) -> RequestRefused:
     return RequestRefused("unknown_task", f"there is no task {args.task} in {args.state}")
+
+
+def _access_words(access: Access) -> str:
+    if access.identity == "none":
+        return "identity none: whoever may publish may send and call, and nobody operates"
+    senders = "anyone" if access.senders is None else ", ".join(access.senders) or "nobody else"
+    return f"identity broker: operators {', '.join(access.operators) or 'none'}; senders {senders}"
 
 
 def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:

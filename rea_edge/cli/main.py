@@ -29,7 +29,7 @@ def main(words: Sequence[str]) -> int:
     except ConfigInvalid as exc:
         return _fail(args, "config_invalid", exc, EX_CONFIG)
     except StoreBusy as exc:
-        return _fail(args, "busy", exc, EX_TEMPFAIL)
+        return _fail(args, "busy", f"{exc}: stop the service first", EX_TEMPFAIL)
     except StoreUnusable as exc:
         return _fail(args, "store_failed", exc, EX_IOERR)
     except RequestRefused as exc:
@@ -41,7 +41,7 @@ def main(words: Sequence[str]) -> int:
     except (ValueError, msgspec.MsgspecError) as exc:
         return _fail(args, "usage", exc, EX_USAGE)
     except KeyboardInterrupt:
-        at_node = "" if args.command in {"demo", "check"} else "; what was accepted goes on at the node"
+        at_node = "" if args.command in {"demo", "check", "release"} else "; what was accepted goes on at the node"
         return _fail(args, "interrupted", f"interrupted{at_node}", EX_INTERRUPTED)
 
 
@@ -63,6 +63,10 @@ def _run(args: argparse.Namespace, screen: Screen) -> int:
             from rea_edge.cli import look
 
             return look.check(args, screen)
+        case "release":
+            from rea_edge.cli import release
+
+            return release.run(args, screen)
         case "demo":
             from rea_edge import demo
 

@@ -37,6 +37,11 @@ def _add_local(commands: Commands) -> None:
     )
     export.add_argument("--state", metavar="PATH", required=True, help="a state file or folder, such as broken-1")
     _config(export)
+    release = commands.add_parser(
+        "release", help="a stopped node's state was lost: take note of it, so that tools that act once run again"
+    )
+    _config(release)
+    _json(release)
     demo = commands.add_parser("demo", help="a boiler room, a broker and a small model on this machine, and the daemon")
     demo.add_argument("--once", action="store_true", help="end after the three tasks; exit 0 only if all came true")
     demo.add_argument("--endpoint", metavar="URL", help="use this OpenAI-compatible server instead of the small model")

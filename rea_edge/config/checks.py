@@ -36,11 +36,9 @@ from rea_edge.topics import is_name, is_root
 _LATER = frozenset(
     {
         ("gate", "*", "confirm"), ("gate", "*", "approvers"),
-        ("access", "senders"), ("access", "operators"), ("access", "callers"),
         ("limits", "day_tokens"), ("limits", "month_tokens"),
     }
 )  # fmt: skip
-_LATER_VALUES = {("access", "identity"): "broker"}
 MAX_ENDPOINTS = 8
 
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
@@ -85,6 +83,7 @@ def settings(keys: dict[str, object]) -> Settings:
     check_node(checked.node.id, "node.id")
     check_broker(checked.broker)
     _check_endpoints(checked.endpoints)
+    _check_access(checked.access)
     _check_limits(checked)
     return checked
 
@@ -164,10 +163,6 @@ def _refuse_later(keys: dict[str, object]) -> None:
         general = (path[0], "*", *path[2:]) if path[0] in ("task", "gate") and len(path) > 2 else path
         if general in _LATER:
             raise ConfigInvalid(".".join(path), "not supported yet")
-    for (table, key), value in _LATER_VALUES.items():
-        found = keys.get(table)
-        if isinstance(found, dict) and found.get(key) == value:
-            raise ConfigInvalid(f"{table}.{key}", f"{value!r} is not supported yet")
 
 
 def _paths(keys: dict[str, object], above: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
@@ -247,6 +242,21 @@ def _check_endpoints(endpoints: tuple[Endpoint, ...]) -> None:
         if endpoint.name in names[:index]:
             raise ConfigInvalid(f"endpoint[{index}].name", f"there is an endpoint {endpoint.name!r} already")
         _address(endpoint.url, f"endpoint[{index}].url", ("http", "https"))
+
+
+def _check_access(access: Access) -> None:
+    named = {"operators": access.operators, "senders": access.senders, "callers": access.callers}
+    for key, given in named.items():
+        if given and access.identity == "none":
+            raise ConfigInvalid(f"access.{key}", 'needs identity = "broker": else anyone may take any name')
+    for key, names in (("operators", access.operators), ("senders", access.senders or ())):
+        for index, name in enumerate(names):
+            check_node(name, f"access.{key}[{index}]")
+    for tool, names in access.callers.items():
+        with _rule_at(f"access.callers.{tool}"):
+            check_tool(tool, "")
+        for index, name in enumerate(names):
+            check_node(name, f"access.callers.{tool}[{index}]")
 
 
 def _limits(table: _Limits) -> Limits:

@@ -117,10 +117,27 @@ class Memory(Table, frozen=True):
 
 
 class Access(Table, frozen=True):
-    identity: Literal["none"] = "none"
+    identity: Literal["none", "broker"] = "none"
     # none: the name in a topic is taken as it comes, anyone who may publish may send and call, nobody operates
+    # broker: its access rules bind the name in a topic to a login; the operator's word for it, nothing here can test it
     plain_text: Mode = "query"
     # mode of a goal that is no JSON; query: a stray message on the topic cannot move anything
+    operators: tuple[Name, ...] = ()
+    # who may release the node, and see, cancel and settle other people's tasks; needs identity = "broker", as do:
+    senders: tuple[Name, ...] | None = None
+    # who may send anything at all, besides the operators; default: anyone
+    callers: dict[str, tuple[Name, ...]] = field(default_factory=dict)
+    # tool = [names]: to whom alone this tool is open, in direct calls and in tasks; default: to anyone
+
+    def admits(self, who: str) -> bool:
+        return self.senders is None or who in self.senders or who in self.operators
+
+    def operates(self, who: str) -> bool:
+        return who in self.operators
+
+    def closed_to(self, who: str) -> tuple[str, ...]:
+        """The tools that are not open to this sender."""
+        return tuple(tool for tool, names in self.callers.items() if who not in names)
 
 
 class TaskLimits(Table, frozen=True):

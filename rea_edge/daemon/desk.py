@@ -29,6 +29,7 @@ class NodeDesk:
         view: View,
         refusing: Callable[[], str | None],
         end_waiting: Callable[[RunRow], None],
+        release: Callable[[], str | None],
     ) -> None:
         self._settings = settings
         self._tools = tools
@@ -36,6 +37,7 @@ class NodeDesk:
         self._view = view
         self._refusing = refusing
         self._end_waiting = end_waiting
+        self.release = release
 
     def refuse_new(self) -> RequestRefused | None:
         why = self._refusing()
@@ -57,6 +59,7 @@ class NodeDesk:
         asked = msgspec.to_builtins(request.limits)
         return Job(
             goal=request.goal,
+            who=who,
             type=name,
             mode=mode,
             limits=budget.clamp(asked, self._settings.limits_of(kind)),
@@ -80,7 +83,11 @@ class NodeDesk:
         seconds = found.timeout_s * (found.retries + 1) + 5.0
         limits = Limits(steps=1, tokens=1, answer_tokens=1, tool_s=seconds, task_s=seconds)
         return Job(
-            limits=limits, call=Call(name=tool, args=_as_args(args)), effect=found.effect, dry_run=request.dry_run
+            limits=limits,
+            call=Call(name=tool, args=_as_args(args)),
+            effect=found.effect,
+            who=who,
+            dry_run=request.dry_run,
         )
 
     def room(self, kind: Literal["task", "call"]) -> int:

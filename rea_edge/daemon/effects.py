@@ -59,6 +59,7 @@ class NodeEffects:
 
     def __init__(self, settings: Settings, toolbox: Toolbox, store: Store, clock: Clock) -> None:
         self._settings = settings
+        self._store = store
         self.toolbox = toolbox
         self.gates = Gates(settings.gates, store, clock)
         self.endpoints = Endpoints(settings.endpoints, _Kept(store))
@@ -78,7 +79,8 @@ class NodeEffects:
         wanted = kind.protocol or one.protocol
         best = self._best(one) if wanted == "auto" else None
         protocol: Protocol = wanted if wanted != "auto" else best.protocol if best else _chosen(chosen.profile)
-        offers = gate.offered(policy_of(job, kind), list(self.toolbox.tools.values()))
+        policy = self._policy(job, kind)
+        offers = gate.offered(policy, list(self.toolbox.tools.values()))
         tools = [self.toolbox.tools[offer.name] for offer in offers]
         kept, bounds = _narrowed(protocol, job.goal, tools, kind.commands)
         table = aliases([offer.name for offer in offers], one.names)
@@ -87,7 +89,7 @@ class NodeEffects:
             endpoint=one.name,
             model=one.model,
             protocol=protocol,
-            offers=gate.offered(policy_of(job, kind), kept),
+            offers=gate.offered(policy, kept),
             opening=asked.opening,
             ask=asked.ask,
             context_tokens=chosen.context_tokens(CONTEXT_TOKENS),
@@ -150,9 +152,8 @@ class NodeEffects:
         kind = self._settings.task_type(job.type)
         if kind is None:
             return _gone(job)
-        policy = Policy(mode="act") if job.call is not None else policy_of(job, kind)
         tools = self.toolbox.tools
-        if why := gate.refusal(policy, call, self.effect(call, act.effect), tools):
+        if why := gate.refusal(self._policy(job, kind), call, self.effect(call, act.effect), tools):
             return why
         done = None if job.call is not None else gate.done_in(run)
         request_id = f"{run.id}-{act.n}-if"
@@ -187,6 +188,12 @@ class NodeEffects:
             cancel.unsubscribe(ended.set)
         tool = self.toolbox.tools.get(call.name)
         return result if tool is None else visible(result, tool, self._secrets)
+
+    def _policy(self, job: Job, kind: TaskType) -> Policy:
+        closed = self._settings.access.closed_to(job.who)
+        if job.call is not None:
+            return Policy(mode="act", closed=closed, lost=self._store.lost)
+        return Policy(mode=job.mode, tools=kind.tools, closed=closed, lost=self._store.lost)
 
     def _tools_of(self, begun: Begun) -> list[Tool]:
         """Those on offer, by the run's names for them. Of one that is gone nothing is said; a call would be refused."""
@@ -244,10 +251,6 @@ class _Kept:
     def put(self, key: str, value: str) -> None:
         with suppress(StoreFull), self._store.transaction() as tx:
             tx.meta_set(key, value)
-
-
-def policy_of(job: Job, kind: TaskType) -> Policy:
-    return Policy(mode=job.mode, tools=kind.tools)
 
 
 def _gone(job: Job) -> str:

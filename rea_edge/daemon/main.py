@@ -36,6 +36,7 @@ class Process:
         self._broken: BaseException | None = None
         self._wake_in, self._wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._trimmed_at_s = 0.0
+        self._known_before: bool | None = None  # to the broker, as was seen while the store could not be used
 
     def run(self) -> int:
         """Serve until a signal or a fault; gives the exit code."""
@@ -51,7 +52,7 @@ class Process:
             return EX_OK
         clock = Clock(_newest(store))
         try:
-            node = Node(self._settings, store, clock, self._fatal)
+            node = Node(self._settings, store, clock, self._fatal, self._known_before)
         except ConfigInvalid as exc:
             log.error("event=config_invalid detail=%r", str(exc))
             store.close()
@@ -164,6 +165,7 @@ class Process:
             return None
         finally:
             refuser.stop()
+            self._known_before = refuser.known_before
 
 
 def _newest(store: Store) -> float | None:

@@ -42,16 +42,25 @@ TOOL_DRAIN_S = 20.0
 OUTBOX_DRAIN_S = 2.0
 ASK_DRAIN_S = 2.0
 HEALTH_S = 60.0
+WAITS = "tools that act once wait until an operator has released the node (rea-edge release)"
 
 
 class Node:
-    """`fatal(exc)` is told of what must end the process; it may be called from any thread."""
+    """`fatal(exc)` is told of what must end the process; it may be called from any thread. `known_before`: see `Post`."""
 
-    def __init__(self, settings: Settings, store: Store, clock: Clock, fatal: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        fatal: Callable[[BaseException], None],
+        known_before: bool | None = None,
+    ) -> None:
         self._settings = settings
         self._store = store
         self._clock = clock
         self._fatal = fatal
+        self._known_before = known_before
         self._up_since_s = time.monotonic()
         self.name = _kept_name(settings, store)
         self._topics = Topics(settings.broker.root, self.name)
@@ -65,7 +74,8 @@ class Node:
             log.error("event=tool_fault detail=%r", fault)
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
-        self._tool_faults = loaded.faults
+        missing = sorted(set(settings.access.callers) - {tool.name for tool in loaded.tools})
+        self._tool_faults = (*loaded.faults, *(f"access.callers.{name}: there is no such tool" for name in missing))
         self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store, clock)
         self._waiting = Waiting()
         self._progress_of = RunningStates()
@@ -154,6 +164,7 @@ class Node:
             view=self._view,
             refusing=lambda: self._refusing,
             end_waiting=self._end_waiting,
+            release=self._release,
         )
         return Mailbox(
             store=self._store,
@@ -165,7 +176,7 @@ class Node:
             wake=lambda: self._post.wake(),
             clock=self._clock.now,
             away_s=lambda incoming: self._post.away_s(incoming),
-            plain_mode=self._settings.access.plain_text,
+            access=self._settings.access,
         )
 
     def _new_post(self) -> Post:
@@ -181,6 +192,7 @@ class Node:
             births=self._births,
             farewell=lambda: self._status_message("offline"),
             fatal=self._fatal,
+            known_before=self._known_before,
         )
 
     def _lane(self, name: str, kind: Kind) -> Lane:
@@ -254,6 +266,17 @@ class Node:
         if isinstance(event, Asked | Ended | Resumed):
             self._post.wake()
 
+    # --- a state that was lost
+
+    def _release(self) -> str | None:
+        lost = self._store.lost
+        if lost is not None:
+            with self._store.transaction() as tx:
+                tx.release()
+            log.warning("event=released detail=%r", lost)
+            self._tell_status_if_changed()
+        return lost
+
     # --- what is shown
 
     @property
@@ -263,7 +286,7 @@ class Node:
     def faults(self) -> list[str]:
         link = self._post.state
         found = [
-            *([f"state: {self._store.lost}"] if self._store.lost else []),
+            *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
             *self._tool_faults,
             *self._effects.gates.faults(self._effects.toolbox.tools),
             *self._effects.endpoints.faults(),

@@ -19,11 +19,14 @@ from rea_edge.topics import Topics
 
 log = logging.getLogger("rea_edge.post")
 
+GONE = "the broker has a session of this node, which began a new state: the one before is gone"
+
 
 class Post:
     """`births()` is said first on each connection, `farewell()` last, also by the broker where we cannot.
 
-    `fatal(exc)` is told of what must end the process.
+    `fatal(exc)` is told of what must end the process. `known_before`: whether the broker had a session of this node
+    at this start, where somebody has looked already.
     """
 
     def __init__(
@@ -40,8 +43,11 @@ class Post:
         births: Callable[[], Sequence[Outgoing]],
         farewell: Callable[[], Outgoing],
         fatal: Callable[[BaseException], None],
+        known_before: bool | None,
     ) -> None:
         self._store = store
+        self._known_before = known_before
+        self._new_to_broker = store.meta_get("session") is None
         self._report = report
         self._running = running
         self._take = accept
@@ -66,6 +72,7 @@ class Post:
             pull=self._pull,
             published=self._published,
             before_connect=self._before_connect,
+            on_connected=self._on_connected,
             on_up=self._on_up,
             on_down=self._on_down,
             fence=lambda: topics.fence(self.session),
@@ -135,6 +142,19 @@ class Post:
             self._fatal(exc)
         last = self._farewell()
         return Will(topic=last.topic, payload=last.payload, qos=1, retain=True)
+
+    def _on_connected(self, old: bool) -> None:
+        """A state that never connected, and a broker that knows this node: there was another state before."""
+        if self._known_before is None:
+            self._known_before = old  # kept: the next connection meets a session that this one has made
+        if self._new_to_broker and self._known_before and self._store.lost is None:
+            log.error("event=state_lost detail=%r", GONE)
+            try:
+                with self._store.transaction() as tx:
+                    tx.lose(GONE)
+            except StoreBroken as exc:
+                self._fatal(exc)
+        self._new_to_broker = False
 
     def _on_up(self, session: Session) -> Sequence[Outgoing]:
         log.info("event=up protocol=%s session=%d present=%s", session.protocol, self.session, session.present)

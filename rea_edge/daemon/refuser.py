@@ -26,6 +26,7 @@ class Refuser:
         self._why = why
         self._clock = clock
         self._up_since_s = time.monotonic()
+        self.known_before: bool | None = None  # whether the broker had a session of this node; None: not connected yet
         client_id = node_client_id(settings.broker, settings.node.id)
         self._link = Link(
             link_settings(settings.broker, client_id),
@@ -35,6 +36,7 @@ class Refuser:
             pull=lambda limit: (),
             published=lambda out, reason: None,
             before_connect=lambda: Will(topic=self._topics.all("status"), payload=self._status("offline")),
+            on_connected=self._on_connected,
             on_up=self._on_up,
             on_down=lambda reason: None,
         )
@@ -45,6 +47,10 @@ class Refuser:
     def stop(self) -> None:
         farewell = Outgoing(topic=self._topics.all("status"), payload=self._status("offline"), retain=True)
         self._link.stop(farewell, 1.0)
+
+    def _on_connected(self, old: bool) -> None:
+        if self.known_before is None:
+            self.known_before = old
 
     def _on_up(self, session: Session) -> list[Outgoing]:
         return [Outgoing(topic=self._topics.all("status"), payload=self._status("degraded"), retain=True)]

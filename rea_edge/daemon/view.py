@@ -100,7 +100,8 @@ class View:
 
     def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
         """The answer to a query and where its next page begins (None: that was all). People see their own tasks."""
-        if request.who is not None and request.who != who:
+        owner = request.who or who
+        if owner != who and not self._settings.access.operates(who):
             raise RequestRefused("policy_denied", "only an operator may see another sender's tasks")
         match what:
             case "status":
@@ -113,15 +114,15 @@ class View:
                 return _page(self._sorted_tools(), request, lambda tool: msgspec.structs.replace(tool, source=""))
             case "tasks":
                 before = request.after or None
-                rows = self._store.runs(request.limit, before=before, who=who, kind="task")
+                rows = self._store.runs(request.limit, before=before, who=owner, kind="task")
                 return [self._line(row) for row in rows], rows[-1].row if len(rows) == request.limit else None
             case "task":
-                row = self._row(who, request, "task")
+                row = self._row(owner, request, "task")
                 return self._report.state_of(row, run_from(self._store, row)), None
             case "journal":
-                return self._trace(self._row(who, request, "task", "call"), request)
+                return self._trace(self._row(owner, request, "task", "call"), request)
             case "answers":
-                row = self._row(who, request, "task")
+                row = self._row(owner, request, "task")
                 events = readable(self._store.events(row.row))
                 from rea_edge import replay  # for study only
 

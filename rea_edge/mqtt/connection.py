@@ -55,12 +55,14 @@ class NotAccepted(Exception):
 class Ears(Struct, frozen=True, kw_only=True):
     """What a connection tells its owner. `acknowledged` gets the reason code, None for good.
 
-    `before_connect` is called when the broker is reached, right before the CONNECT that carries its will.
+    `before_connect` is called when the broker is reached, right before the CONNECT that carries its will, and
+    `connected` when it was taken, before anything is accepted: whether the broker had kept our session.
     """
 
     accept: Callable[[Incoming], bool]
     acknowledged: Callable[[Outgoing, int | None], None]
     before_connect: Callable[[], Will | None]
+    connected: Callable[[bool], None]
     fence: Callable[[], str] | None
 
 
@@ -226,6 +228,7 @@ class Connection:
             self.unsupported = code.value == UNSUPPORTED
             return self._end(f"refused: {code}", by_peer=False)
         self.present = flags.session_present
+        self._ears.connected(self.present)
         self.window = min(WINDOW, number_in(properties, "ReceiveMaximum", WINDOW))
         self._packet_most = number_in(properties, "MaximumPacketSize", OPTION_MOST)
         self.up_since_s = time.monotonic()

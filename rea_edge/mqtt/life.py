@@ -26,6 +26,7 @@ class Calls(Struct, frozen=True, kw_only=True):
 
     accept: Callable[[Incoming], bool]
     before_connect: Callable[[], Will | None]
+    connected: Callable[[bool], None]
     came_up: Callable[[], Sequence[Outgoing]]
     fence: Callable[[], str] | None
     controls_fence: Callable[[], str] | None
@@ -92,6 +93,7 @@ class Life:
             accept=self._calls.accept,
             acknowledged=(self._urgent if line.controls else self._feed).acknowledged,
             before_connect=self._no_will if line.controls else self._one_will,
+            connected=(lambda present: None) if line.controls else self._calls.connected,
             fence=self._calls.controls_fence if line.controls else self._calls.fence,
         )
 

@@ -42,6 +42,7 @@ class Link:
     connection ends without it the message is pulled again. What is told with QoS 1 is reported here too, with no row.
     `before_connect()`: before each CONNECT, once the broker is reached; gives the will. `on_up(session)`: subscribed;
     gives the birth messages, sent before all else. `on_down(reason)`: after each `on_up`, when that session ended.
+    `on_connected(old)`: before anything is accepted; whether the broker kept a session that this link has not made.
     `fence()`: the topic of this connection's fence (asked after `before_connect`), to be covered by `subscriptions`
     and unique on its last level; without it `Incoming.waited` is a guess.
     `controls`: a second session for what must not wait, over which also goes what is told as `urgent`. Where the broker
@@ -59,6 +60,7 @@ class Link:
         before_connect: Callable[[], Will | None],
         on_up: Callable[[Session], Sequence[Outgoing]],
         on_down: Callable[[str], None],
+        on_connected: Callable[[bool], None] = lambda old: None,
         fence: Callable[[], str] | None = None,
         controls: Controls | None = None,
     ) -> None:
@@ -72,6 +74,7 @@ class Link:
         self._accept = accept
         self._before_connect = before_connect
         self._on_up = on_up
+        self._on_connected = on_connected
         self._on_down = on_down
         self._fence = fence
         self._sharing = Sharing(wanted=controls is not None)
@@ -82,6 +85,7 @@ class Link:
         self._phase: Phase = "new"
         self._beat_s = time.monotonic()
         self._sessions = 0
+        self._session_made = False  # by us, or perhaps by us
         self._last_error = ""
         self._too_large = 0
         self._unreadable = 0
@@ -156,6 +160,7 @@ class Link:
         calls = Calls(
             accept=self._accept,
             before_connect=self._before_connect,
+            connected=self._connected,
             came_up=self._came_up,
             fence=self._fence,
             controls_fence=self._controls.fence if self._controls is not None else None,
@@ -187,6 +192,10 @@ class Link:
             return [structs.replace(main, subscriptions=(*self._subscriptions, *heard))]
         settings = structs.replace(self._settings, client_id=self._controls.client_id)
         return [Line(settings=settings, subscriptions=heard, controls=True), structs.replace(main, dropped=heard)]
+
+    def _connected(self, present: bool) -> None:
+        old, self._session_made = present and not self._session_made, True
+        self._on_connected(old)
 
     def _came_up(self) -> Sequence[Outgoing]:
         life = self._life
@@ -227,6 +236,7 @@ class Link:
             (self._urgent if one.line.controls else self._feed).end(one.kept)
         if was_up:
             self._tell_down(reason)
+        self._session_made |= any(one.reached and not one.answered for one in life.lines if not one.line.controls)
         last = first or (life.lines[-1] if life.lines else None)
         if last is None:
             return self._rest_after(life, by_peer=False)

@@ -177,8 +177,8 @@ class Store(Reading):
             self._sent -= changes.published
         self._dropped += changes.dropped
         self._spoiled |= changes.damaged
-        if changes.released:
-            self._lost = None
+        if changes.lost is not None or changes.released:
+            self._lost = None if changes.released else changes.lost
         self._newest = max(self._newest, changes.newest)
         if changes.touched is not None:
             self._opened.witness.write(Seen(self.epoch, self._newest, *changes.touched))

@@ -35,6 +35,7 @@ class Changes(Struct):
     last_message: int
     published: frozenset[int]
     dropped: int = 0
+    lost: str | None = None  # said in this transaction
     released: bool = False
     newest: int = 0  # the highest run row seen by this transaction
     touched: tuple[int, int] | None = None  # the run last written, and its events
@@ -132,6 +133,12 @@ class Transaction(Reading):
         assert key not in OWN_KEYS
         with self._held() as db:
             write_meta(db, key, value)
+
+    def lose(self, why: str) -> None:
+        """It has turned out that this state replaces one that is gone: `lost` says so until `release`."""
+        with self._held() as db:
+            write_meta(db, "lost", why)
+            self._changes.lost = why
 
     def release(self) -> None:
         """An operator has taken note of the loss: `lost` is None from now on."""

@@ -71,6 +71,7 @@ only_if = [{tool = "read_sensor", path = "value", op = "<", value = 60}]
 [log]
 level = "debug"
 """
+BROKER = "[access]\nidentity = 'broker'\n"
 
 
 def environ(tmp_path: Path, **more: str) -> Mapping[str, str]:
@@ -231,10 +232,14 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
             "gate.set_pump.only_if[0]: expected either equals, or op and value",
         ),
         ("[gate.set_pump]\nspeed = 1", "gate.set_pump.speed: unknown key"),
-        ("[access]\nsenders = ['a']", "access.senders: not supported yet"),
-        ("[access]\noperators = ['a']", "access.operators: not supported yet"),
-        ("[access]\ncallers = {a = ['b']}", "access.callers: not supported yet"),
-        ("[access]\nidentity = 'broker'", "access.identity: 'broker' is not supported yet"),
+        ("[access]\nsenders = ['a']", 'access.senders: needs identity = "broker"'),
+        ("[access]\noperators = ['a']", 'access.operators: needs identity = "broker"'),
+        ("[access]\ncallers = {a = ['b']}", 'access.callers: needs identity = "broker"'),
+        ("[access]\nidentity = 'login'", "access.identity: expected one of none, broker, got 'login'"),
+        (f"{BROKER}operators = ['_a']", "access.operators[0]: expected 1 to 36 of"),
+        (f"{BROKER}senders = ['a b']", "access.senders[0]: expected str matching"),
+        (f"{BROKER}callers = {{set-pump = ['b']}}", "access.callers.set-pump: expected the name of a tool"),
+        (f"{BROKER}callers = {{a = ['b', '_c']}}", "access.callers.a[1]: expected 1 to 36 of"),
         ("[limits]\nday_tokens = 1", "limits.day_tokens: not supported yet"),
         ("[limits]\nmonth_tokens = 1", "limits.month_tokens: not supported yet"),
         ("[task.x]\ndone_when = [{tool = 'A b', equals = 1}]", "task.x.done_when[0].tool: expected the name of a tool"),

@@ -119,8 +119,20 @@ def test_a_state_that_cannot_be_opened_keeps_the_node_up_degraded_until_it_can(
         house.start()
         wait_until(lambda: client.status().state == "degraded", "it says degraded once more", 15)
         (house.folder / "state").unlink()
+        wait_until(lambda: client.ask("call", {"args": {"name": "tank"}}, "look").ok, "it works again", 30)
+
+
+def test_a_new_node_whose_folder_is_mended_while_it_is_up_has_lost_no_state(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto)
+    (house.folder / "state").write_text("a file where a folder should be")
+    house.start()
+    with house.client() as client:
+        wait_until(lambda: client.status().state == "degraded", "it says degraded", 15)
+        (house.folder / "state").unlink()
         wait_online(client, 30)
-        assert client.ask("call", {"args": {"name": "tank"}}, "look").ok
+        assert client.ask("call", {}, "ring").ok
 
 
 def test_a_node_that_stops_while_it_is_degraded_says_offline(mosquitto: Mosquitto, make_house: MakeHouse) -> None:

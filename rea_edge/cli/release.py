@@ -1,0 +1,47 @@
+"""`rea-edge release`: the operator at the device takes note that a state was lost. For a daemon that is stopped."""
+
+import argparse
+import os
+from pathlib import Path
+
+import msgspec
+
+from rea_edge.config import DEFAULT_FILE, load
+from rea_edge.screen import Screen
+from rea_edge.store import Store
+from rea_edge.store.copy import StoreCopy
+
+BUSY_S = 0.5
+
+
+def run(args: argparse.Namespace, screen: Screen) -> int:
+    """Exit 1 where the loss is found only now: nobody can have taken note of it. Raises `StoreBusy` while a daemon runs."""
+    folder = load(Path(args.config) if args.config else DEFAULT_FILE, os.environ).node.state_dir
+    _become_owner(folder)
+    with StoreCopy(folder) as copy:
+        epoch = copy.epoch
+    store = Store.open(folder, busy_s=BUSY_S)
+    try:
+        lost, found_now = store.lost, store.epoch != epoch
+        if lost is not None and not found_now:
+            with store.transaction() as tx:
+                tx.release()
+    finally:
+        store.close()
+    if args.json:
+        screen.say(msgspec.json.encode({"lost": lost, "released": lost is not None and not found_now}).decode())
+    elif lost is None:
+        screen.say("nothing to release: no state was lost")
+    elif found_now:
+        screen.say(f"found only now: {lost}. What is left of it is in {folder}/broken-N; once you know, release again")
+    else:
+        screen.say(f"released: tools that act once run again. It was: {lost}")
+    return 1 if found_now else 0
+
+
+def _become_owner(folder: Path) -> None:
+    """As root, files that SQLite makes would be root's, and the daemon could not write them."""
+    if os.geteuid() == 0 and folder.exists():
+        owner = folder.stat()
+        os.setegid(owner.st_gid)
+        os.seteuid(owner.st_uid)
