@@ -27,6 +27,7 @@ from rea_edge.records import (
     Call,
     EffectClass,
     Job,
+    Limits,
     Moved,
     Offer,
     Ok,
@@ -41,8 +42,10 @@ from rea_edge.store import Store, Transaction
 from rea_edge.topics import Topics
 
 TOOLS: dict[str, EffectClass] = {"look": "read", "turn": "idempotent", "ring": "once"}
-REFUSED_AFTER = 2  # answers; then the first endpoint refuses, and the run goes on at the second
-SCRIPT = (["look"], ["ring"], ["turn", "ring"], ["look", "ring", "look"], "All is done.")
+REFUSED_AFTER = 1  # answers; then the first endpoint refuses, and the run goes on at the second
+GARBLED_AFTER = 2  # from then on none in protocol native can be read, and the run goes on in json
+SCRIPT = (["look"], ["turn", "ring"], ["look", "ring", "look"], "All is done.")
+LIMITS = Limits(steps=20)  # each kill during a question costs one
 
 
 class Borders:
@@ -80,7 +83,7 @@ class Scripted:
         return Begun(
             endpoint="scripted",
             model="any",
-            protocol="json",
+            protocol="native",
             offers=tuple(
                 Offer(name=name, effect=effect, parameters={"type": "object"}) for name, effect in TOOLS.items()
             ),
@@ -89,11 +92,13 @@ class Scripted:
             context_tokens=8192,
             min_observations=1,
             answer_tokens=100,
+            next_protocol="json",
         )
 
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
         self._borders.cross()
-        return Switched(protocol=protocol, opening=begun.opening, ask="", answer_tokens=100)
+        opening = Raw(msgspec.json.encode({"role": "user", "content": f"{job.goal} in {protocol}"}))
+        return Switched(protocol=protocol, opening=(opening,), ask="", answer_tokens=100)
 
     def moved(self, run: Run, seconds: float, cancel: Cancel) -> Moved | None:
         assert run.begun is not None
@@ -107,9 +112,10 @@ class Scripted:
         self._note(f"asked {body.hex()}")
         messages = msgspec.json.decode(body)["messages"]
         said = sum(message["role"] == "assistant" for message in messages)
-        due = SCRIPT[said]
-        self._borders.cross()
         assert run.begun is not None
+        garbled = run.begun.protocol == "native" and said >= GARBLED_AFTER
+        due = ["no_such_tool"] if garbled else SCRIPT[said]
+        self._borders.cross()
         if said == REFUSED_AFTER and run.begun.endpoint == "scripted":
             self._refused = True
             raise EndpointFailed("not_found", "no such model any more", retryable=True)
@@ -152,7 +158,7 @@ def main(folder: Path, kill_at: int) -> None:
     store.borders = borders
     journal = Journal(store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
     with store.transaction() as tx:
-        row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(Job(goal="do it")), None)
+        row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(Job(goal="do it", limits=LIMITS)), None)
     held = journal.load(row)
     runner = Runner(Scripted(folder / "ledger", borders), lambda row, run, event: None, lambda seconds: None)
     if held.run.phase != "ended":

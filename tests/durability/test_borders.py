@@ -3,13 +3,14 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from rea_edge.journal import decode_event
-from rea_edge.records import Answered, Asked, Event, Moved, Run, Unanswered
+from rea_edge.records import Answered, Asked, Event, Moved, Run, Switched, Unanswered
 from rea_edge.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -71,16 +72,19 @@ def check(folder: Path, run: Run, whole: Run) -> None:
         assert row is not None
         events = [decode_event(body) for body in store.events(row.row)]
         assert run.used.tokens == charged(events)
-        assert sum(isinstance(event, Moved) for event in events) == 1
+        assert [type(event) for event in events if isinstance(event, Moved | Switched)] == [Moved, Switched]
+        assert run.begun is not None and (run.begun.endpoint, run.begun.protocol) == ("second", "json")
         assert [message.topic for message in store.pull(10)].count("rea/v1/n/out/me/task/t1/state") == 1
     finally:
         store.close()
 
 
 def check_prefix(folder: Path) -> None:
-    """Every later question begins with the bytes of every earlier one, kills or not."""
+    """Every later question of a protocol begins with the bytes of every earlier one, kills or not."""
     bodies = [bytes.fromhex(line).split(b'],"max_tokens"')[0] for line in ledger(folder, "asked")]
-    for earlier, later in zip(bodies, bodies[1:], strict=False):
+    parts = [list(part) for _, part in groupby(bodies, lambda body: b"do it in json" in body)]
+    assert len(parts) == 2, "one protocol, then the other"
+    for earlier, later in [pair for part in parts for pair in pairwise(part)]:
         assert later.startswith(earlier)
 
 
