@@ -32,7 +32,7 @@ _NAME: Final = rf"(?<![\w.])(?:{'|'.join(_NAMES)})(?!\w)|(?<=['\"`])(?:{'|'.join
 _REFUSES: Final = (
     r"unsupported|not (?:currently |yet )?support|n't support|unrecogni[sz]ed|unknown|unexpected|not recogni[sz]ed"
     r"|extra (?:inputs|fields|propert)|extra_forbidden|not (?:permitted|allowed|available|valid here)|unavailable"
-    r"|no longer|deprecated|cannot use|additional propert"
+    r"|no longer|deprecated|additional propert"
 )
 _NEAR: Final = 48  # characters between the name and the word
 _BEFORE = re.compile(rf"(?:{_REFUSES})[^\n]{{0,{_NEAR}}}?(?P<name>{_NAME})", re.IGNORECASE)

@@ -55,6 +55,7 @@ def openai(message: str, param: str | None = None) -> str:
         pytest.param("[{'type': 'greater_than_equal', 'loc': ('body', 'max_tokens'), 'msg': 'must be at least 1'}]", "",
                      id="a value too small"),
         pytest.param(openai("Failed to parse grammar"), "", id="a bad grammar"),
+        pytest.param(openai("Cannot use custom grammar constraints with tools."), "", id="a grammar beside tools"),
         pytest.param("registry.ollama.ai/library/gemma does not support tools", "", id="tools"),
         pytest.param("unknown model 'x'; please stop and stream something else", "", id="words of every day"),
         pytest.param("unknown field 'x' in " + "y" * 80 + " {'temperature': 0.2}", "", id="an echo of the request"),
