@@ -1,6 +1,6 @@
 """The model servers of a node: which is asked, what follows a failure, what is known of each.
 
-Inside, files import in this order: place, choice.
+Inside, files import in this order: counting, place, choice.
 """
 
 from rea_edge.endpoints.choice import Chosen, Endpoints

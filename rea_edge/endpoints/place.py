@@ -9,11 +9,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
-from msgspec import Struct
 
 from rea_edge import trouble
 from rea_edge.cancel import Cancel
 from rea_edge.config import Endpoint as Settings
+from rea_edge.endpoints.counting import Reckoning
 from rea_edge.errors import ConfigInvalid, EndpointFailed
 from rea_edge.members import SPARED
 from rea_edge.records import Answer
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 PROBE_S: Final = 60.0  # two small questions to a slow board
 LEAST_CONTEXT: Final = 256  # tokens; a server that says it has less is not believed for the next run
-# English has 4 to 5 characters a token, other text fewer: a server that counts less has not read all of it.
-CHARS_PER_TOKEN: Final = 6
-LEAST_CHARS: Final = 768  # of a prompt that is long enough to be judged
 _STALE: Final = frozenset({"bad_request", "not_found", "wrong_shape"})  # what was known may no longer be so
 
 # What must be known of an endpoint, or None where it does not suit; it is told what is known already.
@@ -59,8 +56,7 @@ class Place:
         self._read = False  # its pages, in this life
         self._counts: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
-        self._truncated_chars = 0  # of the shortest prompt that was not read whole
-        self._truncated = ""
+        self._reckoning = Reckoning()
 
     def close(self) -> None:
         with self._lock:
@@ -118,7 +114,7 @@ class Place:
         self.standing = trouble.left(self.standing, time.monotonic())
 
     def faults(self) -> list[str]:
-        return [said for said in (self.fault, self._truncated) if said]
+        return [said for said in (self.fault, self._reckoning.fault) if said]
 
     def figures(self) -> dict[str, object]:
         now_s = time.monotonic()
@@ -205,19 +201,10 @@ class Place:
 
     def _count(self, body: bytes, answer: Answer) -> None:
         self._counts["answered"] += 1
-        if answer.prompt_tokens is None:
+        if not answer.prompt_tokens:  # none, or 0, as servers say that have the whole prompt in their cache
             self._counts["uncounted"] += 1
-            return
-        chars = _prompt_chars(body)
-        if chars >= LEAST_CHARS and answer.prompt_tokens * CHARS_PER_TOKEN < chars:
+        elif not self._reckoning.take(body, answer.prompt_tokens):
             self._counts["truncated"] += 1
-            self._truncated_chars = min(chars, self._truncated_chars or chars)
-            self._truncated = (
-                f"truncated: it counted {answer.prompt_tokens} tokens of a prompt of {chars} characters, so it reads"
-                " only part of what it is sent: give it a larger context, or lower context_tokens"
-            )
-        elif chars >= self._truncated_chars:
-            self._truncated, self._truncated_chars = "", 0
 
 
 def _key_of(one: Settings) -> str:
@@ -225,21 +212,8 @@ def _key_of(one: Settings) -> str:
     return f"profile.{sha256(chr(10).join((one.url, one.model)).encode()).hexdigest()[:24]}"
 
 
-def _prompt_chars(body: bytes) -> int:
-    """The text of all messages: what a server cannot count as fewer tokens than there are words."""
-    return sum(len(message.content or "") for message in msgspec.json.decode(body, type=_Body).messages)
-
-
 def _members(body: bytes) -> frozenset[str]:
     return frozenset(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
-
-
-class _Message(Struct):
-    content: str | None = None
-
-
-class _Body(Struct):
-    messages: list[_Message]
 
 
 def _same_server(found: "Profile", kept: "Profile") -> bool:

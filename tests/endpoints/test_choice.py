@@ -359,8 +359,10 @@ def counted(prompt_tokens: int, chars: int) -> list[str]:
     [
         pytest.param(2048, 20_000, True, id="a third of what it must be"),
         pytest.param(5000, 20_000, False, id="as it must be"),
-        pytest.param(3400, 20_000, False, id="few, but possible"),
+        pytest.param(3500, 20_000, True, id="fewer than its words"),
+        pytest.param(4000, 20_000, False, id="one for each word"),
         pytest.param(20, 600, False, id="too short to be judged"),
+        pytest.param(0, 20_000, False, id="nothing, as of a prompt in the cache"),
     ],
 )
 def test_a_server_that_counts_far_fewer_tokens_than_it_was_sent_is_a_fault(
@@ -378,3 +380,30 @@ def test_a_truncation_is_a_fault_until_a_prompt_as_long_was_read_whole() -> None
         assert len(made.faults()) == 1
         made.ask("e1", body, pages, 5.0, Cancel())
         assert made.faults() == []
+
+
+WORDS = {"role": "user", "content": "word " * 400}
+SAID: dict[str, object] = {"role": "assistant", "content": "I go on."}
+THOUGHT: dict[str, object] = {"role": "assistant", "content": "hm " * 500}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counts", "reported"),
+    [
+        pytest.param([WORDS], [WORDS, SAID, WORDS], (1200, 1700), False, id="it counts what was added"),
+        pytest.param([WORDS], [WORDS, SAID, WORDS], (1200, 1201), True, id="it has reached its end"),
+        pytest.param([WORDS], [WORDS, SAID, WORDS], (1200, 1100), True, id="it has dropped the beginning"),
+        pytest.param([WORDS], [WORDS, SAID], (1200, 1200), False, id="next to nothing was added"),
+        pytest.param([WORDS], [WORDS, THOUGHT, WORDS], (1200, 1201), False, id="a template may drop thoughts"),
+        pytest.param([WORDS], [SAID, WORDS, WORDS], (1200, 1201), False, id="another conversation"),
+        pytest.param([WORDS, WORDS], [WORDS], (1700, 1200), False, id="a shorter one"),
+    ],
+)
+def test_a_server_that_counts_less_for_more_has_not_read_all_of_it(
+    first: list[dict[str, object]], second: list[dict[str, object]], counts: tuple[int, int], reported: bool
+) -> None:
+    with raw_server(*(says(counting(count)) for count in counts)) as url, endpoints(url) as made:
+        for messages in (first, second):
+            assert made.faults() == []
+            made.ask("e1", question(*messages), pages, 5.0, Cancel())
+        assert bool(made.faults()) == reported
