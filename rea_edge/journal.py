@@ -17,6 +17,8 @@ from rea_edge.store import Reading, RunRow, Store, Transaction
 
 log = logging.getLogger("rea_edge.journal")
 
+JOURNAL_SHARE = 1 / 8  # of the file's room, for one run: half of what is kept for those that were accepted
+
 _EVENT = msgspec.json.Decoder(Event)
 _JOB = msgspec.json.Decoder(Job)
 _ENCODER = msgspec.json.Encoder()
@@ -46,7 +48,11 @@ def run_from(reading: Reading, row: RunRow) -> Run:
     Raises `RunUnreadable` where they do not, unless the run was ended for that: then it is given as far as it can be
     followed, with that end.
     """
-    run, fault = followed(reading.run_name(row.row), row, reading.events(row.row))
+    return _run_of(reading, row, reading.events(row.row))
+
+
+def _run_of(reading: Reading, row: RunRow, bodies: Sequence[bytes]) -> Run:
+    run, fault = followed(reading.run_name(row.row), row, bodies)
     if fault is not None and run.phase != "ended":
         raise fault
     return run
@@ -112,7 +118,9 @@ class Journal:
 
     def load(self, row: RunRow) -> "Held":
         """Take up a run from its rows."""
-        return Held(self._store, self._publish, self._clock, row, run_from(self._store, row))
+        bodies = self._store.events(row.row)
+        run = _run_of(self._store, row, bodies)
+        return Held(self._store, self._publish, self._clock, row, run, sum(map(len, bodies)))
 
     def give_up(self, row: RunRow, fault: RunUnreadable) -> tuple[Run, RunRow]:
         """End a run that the machine cannot follow, as failed, and tell its sender. Raises as `Held.commit` does."""
@@ -135,11 +143,12 @@ class Journal:
 
 
 class Held:
-    """A run in the hands of one lane: `run` is its state with the noted events, `seen` those already on disk."""
+    """A run in the hands of one lane: `run` is its state with the noted events, `size` their bytes in the journal."""
 
     def __init__(
-        self, store: Store, publish: Publish, clock: Callable[[], float | None], row: RunRow, run: Run
+        self, store: Store, publish: Publish, clock: Callable[[], float | None], row: RunRow, run: Run, size: int
     ) -> None:
+        self.size = size
         self.row = row
         self.run = run
         self._store = store
@@ -147,6 +156,12 @@ class Held:
         self._clock = clock
         self._base = run  # the run as the disk has it
         self._noted: list[Event] = []
+        self._bodies: list[bytes] = []  # of the noted events
+
+    @property
+    def room(self) -> int:
+        """Bytes that its journal may still grow by. Beyond, the room that is kept for accepted runs would not do for all."""
+        return int(self._store.max_bytes * JOURNAL_SHARE) - self.size
 
     def next_effect(self) -> Effect:
         """What is to be done now."""
@@ -166,6 +181,8 @@ class Held:
         """Take in an event whose row goes with the next commit. Nothing may act on it before that."""
         self.run = applied(self.run, event)
         self._noted.append(event)
+        self._bodies.append(encode(event))
+        self.size += len(self._bodies[-1])
 
     def sync(self) -> None:
         """Meet what other threads have added, ahead of what is noted: the order in which the rows will stand."""
@@ -184,6 +201,7 @@ class Held:
         Raises `StoreFull` (nothing written, the run as before) or `StoreBroken`.
         """
         wanted = [*self._noted, *events]
+        more = [encode(event) for event in events]
         news: list[tuple[Run, Event]] = []
         with self._store.transaction() as tx:
             run = self._base
@@ -193,14 +211,15 @@ class Held:
                 run = applied(run, event)
                 news.append((run, event))
             if wanted:
-                tx.append(self.row.row, run.seq - len(wanted), [encode(event) for event in wanted], self._clock())
+                tx.append(self.row.row, run.seq - len(wanted), [*self._bodies, *more], self._clock())
             state: State = "ended" if run.phase == "ended" else "running"
             if state != self.row.state:
                 self.row = tx.set_state(self.row.row, state, run.ended.outcome if run.ended else None, self._clock())
             if any(is_kept(event) for event in wanted):
                 self._publish(tx, self.row, run)
         self.run = self._base = run
-        self._noted = []
+        self.size += sum(map(len, more))
+        self._noted, self._bodies = [], []
         return news
 
 

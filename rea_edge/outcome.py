@@ -72,6 +72,12 @@ def exceeded(run: Run, limit: LimitName) -> Ended:
     return Ended(outcome="exceeded", answer=fallback(run), reason=reason, limit=limit)
 
 
+def too_long(run: Run, size: int) -> Ended:
+    """Its journal has grown to `size` bytes, which leaves too little room in the state file for others."""
+    reason = f"its journal has {size >> 10} KiB: no task may keep more of its results, or others would find no room"
+    return Ended(outcome="exceeded", answer=fallback(run), reason=reason, error="budget_exceeded")
+
+
 def cancelled(run: Run) -> Ended:
     return Ended(outcome="cancelled", answer=fallback(run), reason=run.cancel or "cancelled")
 

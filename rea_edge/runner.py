@@ -13,7 +13,7 @@ from typing import Protocol as Port
 import msgspec
 from msgspec import Raw
 
-from rea_edge import budget, context, decision, loop, trouble
+from rea_edge import budget, context, decision, loop, outcome, trouble
 from rea_edge.cancel import Cancel, Stopped
 from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.journal import Held
@@ -135,7 +135,11 @@ class Runner:
 
     def advance(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         """Perform the next effect of this run."""
-        match held.next_effect():
+        effect = held.next_effect()
+        if held.room < 0 and isinstance(effect, Ask | Act):
+            self._commit(held, outcome.too_long(held.run, held.size))
+            return
+        match effect:
             case Begin():
                 self._begin(held, cancel, stopping)
             case Switch(protocol=protocol):
@@ -172,8 +176,8 @@ class Runner:
                 ended = Ended(outcome="failed", answer="Nothing was done.", reason=reason, error="endpoint_unavailable")
                 self._commit(held, ended)
         except RequestRefused as exc:
-            outcome: Outcome = "rejected" if exc.code == "policy_denied" else "failed"
-            self._commit(held, Ended(outcome=outcome, answer="Nothing was done.", reason=exc.message, error=exc.code))
+            word: Outcome = "rejected" if exc.code == "policy_denied" else "failed"
+            self._commit(held, Ended(outcome=word, answer="Nothing was done.", reason=exc.message, error=exc.code))
 
     def _ask(self, held: Held, asked: Asked, seconds: float, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         began = time.monotonic()

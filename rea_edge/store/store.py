@@ -67,6 +67,13 @@ class Store(Reading):
         return cls(open_state(folder, max_mib, busy_s), OutboxCap(outbox_rows, outbox_bytes))
 
     @property
+    def max_bytes(self) -> int:
+        """The most that the file may take."""
+        pages = self.settings["max_page_count"]
+        assert isinstance(pages, int)
+        return pages * PAGE_BYTES
+
+    @property
     def lost(self) -> str | None:
         """Why an earlier state of this folder is gone; kept over restarts until `Transaction.release`."""
         return self._lost
