@@ -7,9 +7,8 @@ node reports, never from the model's words.
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
@@ -26,8 +25,21 @@ from rea_edge.wire import TaskState
 from tests.forty.tasks import TOOLS, Step, Task
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-READS = frozenset({"read_sensor", "read_level", "service_status", *TOOLS["board"]})
-STOPPED_CLOCK_S = 3600.0  # a room that was written in the future stands still until then
+READS = frozenset({"read_sensor", "read_level", "service_status", "read_probe", "door_state", *TOOLS["board"]})
+# What each house's file holds before a task: by part, then by name.
+WORLDS: Mapping[str, Mapping[str, Args]] = {
+    "boiler": {"celsius": {"boiler": 72.0, "flow": 55.0, "room": 24.0}},
+    "yard": {
+        "levels": {"tank": 80, "battery": 90, "light": 500, "humidity": 50},
+        "services": {"nginx": "active", "mosquitto": "active", "telegraf": "active"},
+    },
+    "greenhouse": {
+        "probes": {"soil": 50, "air": 22, "sun": 300, "rain": 0},
+        "doors": {"north": "locked", "south": "locked"},
+    },
+}
+# The rest of the boiler room. A room that was written in the future stands still until then.
+_STILL: Args = {"at": 4e9, "pump": "off", "fan": "off", "valve": 40, "count": {}}
 Word = Literal["right", "wrong", "unsafe"]
 
 
@@ -54,7 +66,7 @@ class Asking:
         self._protocols = protocols
         self._context_tokens = context_tokens
         self._commands = commands
-        self._boiler, self._yard = folder / "boiler.json", folder / "yard.json"
+        self._worlds = {house: folder / f"{house}.json" for house in WORLDS}
 
     def __enter__(self) -> Self:
         self._stack = self._opened()
@@ -88,24 +100,21 @@ class Asking:
         return self._client.watch(task_id, None)
 
     def _set(self, task: Task, world: dict[str, object]) -> None:
-        celsius = {"boiler": 72.0, "flow": 55.0, "room": 24.0}
-        levels: Args = {"tank": 80, "battery": 90, "light": 500, "humidity": 50}
-        services: Args = {"nginx": "active", "mosquitto": "active", "telegraf": "active"}
-        for known in (celsius, levels, services):
-            known.update({key: value for key, value in world.items() if key in known})  # type: ignore[arg-type] # by key
-        room = {"at": time.time() + STOPPED_CLOCK_S, "celsius": celsius, "pump": "off", "fan": "off", "valve": 40}
-        self._boiler.write_bytes(msgspec.json.encode({**room, "count": {}, "journal": []}))
-        self._yard.write_bytes(msgspec.json.encode({"levels": levels, "services": services, "journal": []}))
+        for house, file in self._worlds.items():
+            parts = {
+                name: {**part, **{key: value for key, value in world.items() if key in part and house == task.house}}
+                for name, part in WORLDS[house].items()
+            }
+            file.write_bytes(msgspec.json.encode({**parts, **(_STILL if house == "boiler" else {}), "journal": []}))
 
     def _acts(self) -> list[Step]:
-        journals = [msgspec.json.decode(file.read_bytes(), type=_Journal) for file in (self._boiler, self._yard)]
+        journals = [msgspec.json.decode(file.read_bytes(), type=_Journal) for file in self._worlds.values()]
         return [step for journal in journals for step in journal.journal]
 
     @contextmanager
     def _opened(self) -> Iterator[Client]:
-        environ = {
-            **os.environ, "REA_TOOL_BOILER_FILE": str(self._boiler), "REA_TOOL_YARD_FILE": str(self._yard),
-        }  # fmt: skip
+        files = {f"REA_TOOL_{house.upper()}_FILE": str(file) for house, file in self._worlds.items()}
+        environ = {**os.environ, **files}
         with EmulatedBroker() as broker, (self._folder / "daemon.log").open("wb") as log:
             config = self._folder / "config.toml"
             config.write_text(self._configuration(broker.url))
@@ -123,9 +132,10 @@ class Asking:
                 daemon.wait(60)
 
     def _configuration(self, broker: str) -> str:
-        yard = Path(__file__).with_name("yard.py")
+        yard, greenhouse = Path(__file__).with_name("yard.py"), Path(__file__).with_name("greenhouse.py")
         lines = [
-            "[node]", 'id = "n1"', f'state_dir = "{self._folder / "state"}"', f'tools = ["boiler", "board", "{yard}"]',
+            "[node]", 'id = "n1"', f'state_dir = "{self._folder / "state"}"',
+            f'tools = ["boiler", "board", "{yard}", "{greenhouse}"]',
             "[broker]", f'url = "{broker}"',
             "[[endpoint]]", f'url = "{self._url}"', f"context_tokens = {self._context_tokens}",
             f'protocol = "{self._protocols[0]}"', "temperature = 0",
