@@ -66,7 +66,7 @@ WRAPPERS = (
     Wrapper(r"\[TOOL_CALL\]", r"\[/TOOL_CALL\]", many=True),
     Wrapper(r"\[TOOL_REQUEST\]", r"\[END_TOOL_REQUEST\]"),
     # functionary: the recipient's name, then the object
-    Wrapper(r"(?:(?m:^)|(?<=\}))>>>(?=[\w.-]+\s*\n\s*\{)", None),
+    Wrapper(r"(?<!>)>>>(?=[\w.-]+\s*\n\s*\{)", None),
     Wrapper(_token("recipient") + r"(?!\s*all\b)", None),
     # FunctionGemma, Gemma 4
     Wrapper(r"<start_function_call>", r"<end_function_call>"),
@@ -83,7 +83,8 @@ SECTION_CLOSE = re.compile(_SECTION_END, re.IGNORECASE)
 
 # Single calls in XML: the name is in the opening tag.
 XML_CALL = re.compile(
-    r"<function=\s*[\"']?(?P<a>[^<>\"'\s]+)[\"']?\s*>"
+    r"<function=\s*[\"']?(?P<a>[^<>\"'\s{}]+)[\"']?\s*>"
+    r"|<function=(?P<e>[\w.-]{1,80})[,:(\s]*(?=\{)"
     r"|<function\s+name\s*=\s*[\"']?(?P<b>[^<>\"']+?)[\"']?\s*>"
     rf"|{_M3}<{_NS}invoke\s+name\s*=\s*[\"']?(?P<c>[^<>\"']+?)[\"']?\s*>"
     r"|<\|open\|>call\s+tool\s*=\s*[\"']?(?P<d>[^<>\"']+)[\"']?[^<>]{0,40}<\|sep\|>",
@@ -181,7 +182,7 @@ LEAD = re.compile(
     rf"|<{_BAR}(?:begin[_▁]of[_▁](?:sentence|text)|startoftext|assistant|start_response|start_of_turn_token|chatbot_token){_BAR}>"
     rf"|<{_BAR}start_of_role{_BAR}>assistant<{_BAR}end_of_role{_BAR}>|<start_of_turn>(?:model)?|<\|turn>model|<bos>|<s>|<<function>>"
     rf"|<{_BAR}start_text{_BAR}>|<\|open\|>response<\|sep\|>"
-    rf"|(?:>>>)?(?-i:all)\n(?=\S)|(?:<{_BAR}from{_BAR}>assistant\s*)?<{_BAR}recipient{_BAR}>\s*all\s*<{_BAR}content{_BAR}>)+",
+    rf"|(?:>>>)?(?-i:all)\n(?:<{_BAR}content{_BAR}>|(?=\S))|(?:<{_BAR}from{_BAR}>assistant\s*)?<{_BAR}recipient{_BAR}>\s*all\s*<{_BAR}content{_BAR}>)+",
     re.IGNORECASE,
 )
 
@@ -189,11 +190,17 @@ LEAD = re.compile(
 _HEADER = r"(?P<header>[^<>\n{}\"]{0,120}?)(?:<\|constrain\|>[^<>\n{}\"]{0,40}?)?<\|message\|>"
 _BEFORE = r"\s*(?:assistant)?(?P<before>[^<>\n{}\"]{0,80}?)"
 HARMONY = re.compile(
-    rf"(?:<\|start\|>{_BEFORE}(?:<\|channel\|>[^<>\n]{{0,40}}\bto=assistant\s*(?=<\|channel\|>))?(?:<\|channel\|>)?|<\|channel\|>){_HEADER}",
+    rf"(?:<\|start\|>{_BEFORE}|(?=<\|channel\|>))"
+    rf"(?:<\|channel\|>(?P<first>[^<>\n]{{0,80}}?\bto=[^<>\s]+)\s*(?=<\|channel\|>))?(?:<\|channel\|>)?{_HEADER}",
     re.IGNORECASE,
 )
 HARMONY_FIRST = re.compile(rf"{_BEFORE}(?:<\|channel\|>)?{_HEADER}", re.IGNORECASE)
-HARMONY_TO = re.compile(r"\bto=(\S+)")
+HARMONY_TO = re.compile(r"\bto=(?!assistant\b)(\S+)")
+# The same where a server has dropped the tokens: reasoning first, and the header of a call glued to the words before.
+HARMONY_BARE = re.compile(r"(?:assistant)?analysis.*?assistant(?:final|(?=commentary))", re.DOTALL)
+HARMONY_CALL = re.compile(
+    r"(?:assistant)?(?:commentary|analysis)?\s*to=(?P<name>functions\.[\w.-]+)\s*(?:json|code)?\s*\Z"
+)
 HARMONY_END = re.compile(r"<\|(?:end|call|return|eom|eot|start|channel)\|>")
 
 # Closing tags and tokens of markup that stand alone: noise.

@@ -6,7 +6,7 @@ Holds what is dropped and where the walk goes on; a gpt-oss call is the one thin
 import re
 
 from rea_edge.decision import dialects
-from rea_edge.decision.found import Absent, Unread, Written
+from rea_edge.decision.found import Absent, Said, Unread, Written
 from rea_edge.decision.notation import Broken, read_value, skip
 from rea_edge.decision.reply import Reply, closes
 
@@ -57,6 +57,9 @@ def _block_end(reply: Reply, first: re.Match[str]) -> re.Match[str] | None:
 def first_message(reply: Reply) -> int:
     """gpt-oss: the first message may lack its opening tokens, which were part of the prompt. Gives where to go on."""
     if "<|message|>" not in reply.text:
+        bare = dialects.HARMONY_BARE.match(reply.text, reply.start)
+        if bare:
+            reply.drop_before(bare.end())
         return reply.start
     first = dialects.HARMONY_FIRST.match(reply.text, reply.start)
     return _message(reply, reply.start, first) if first else reply.start
@@ -73,13 +76,19 @@ def message_end(reply: Reply, at: int, end: int) -> int:
     following = dialects.HARMONY.match(reply.text, skip(reply.text, end))
     if following is None or _OTHER_SPEAKER.match(following["before"] or ""):
         return reply.over(at)
-    reply.think(reply.text[reply.start : at])
+    text = reply.text[reply.start : at]
+    to = dialects.HARMONY_TO.search(following[0])
+    if reply.answer_at >= 0 and to is not None and to[1] not in ("self", "user"):
+        reply.add(reply.start, at, "markup", (Said(text, "final"),))  # an answer, and a call after it
+    else:
+        reply.think(text)
     reply.begin(end)
     return end
 
 
 def _message(reply: Reply, at: int, message: re.Match[str]) -> int:
-    to = dialects.HARMONY_TO.search(f"{message['before'] or ''} {message['header']}")
+    first = message.groupdict().get("first") or ""
+    to = dialects.HARMONY_TO.search(f"{message['before'] or ''} {first} {message['header']}")
     name = to[1] if to is not None and to[1] in ("user", "self") else (message["header"].split() or [""])[0].lower()
     body = message.end()
     if name.startswith(("final", "user")) and not _told_before_acting(reply, body):

@@ -24,7 +24,7 @@ _OBJECT = r"[{｛](?=[\s\ufeff\u200b\x00\x1b\\]*(?:[\"'“‘`＂\w/}]|$))"
 _LIST = re.compile(r"[\[［]\s*[{｛]")
 _PY_LIST = re.compile(r"\[\s*(?P<name>[^\W\d][\w.-]*)\s*\(")
 _BETWEEN_CALLS = re.compile(r"\s*[;,]\s*(?=[{｛])")
-_NEXT_RECIPIENT = re.compile(r"\s*>>>\w")
+_NEXT_RECIPIENT = re.compile(r"\s*(?:>>>\w|<\|(?:from|recipient|stop)\|>)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CLOSERS = re.compile(r"[}\])]+(?=\s*(?:`{3}|<|$))")
 
@@ -42,7 +42,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _MARK = re.compile(
-    rf"(?:(?m:^)|(?<=\}}))>>>(?=\w)|{dialects.SPEAKS}|<(?=[|｜/a-zA-Z])|{_OBJECT}|[\[［](?=[\s/A-Za-z_{{｛])|\]<\]minimax|[`~\x1b◁]"
+    rf"(?<!>)>>>(?=\w)|{dialects.SPEAKS}|<(?=[|｜/a-zA-Z])|{_OBJECT}|[\[［](?=[\s/A-Za-z_{{｛])|\]<\]minimax|[`~\x1b◁]"
     r"|functools|function call"
 )
 
@@ -208,11 +208,15 @@ class Scan(Reply):
         return self.add(at, end, reading.form, found, remarks=remarks, more=reading.form == "bare")
 
     def _name_before(self, at: int) -> tuple[str, int] | None:
-        """Nothing but a tool's name before the object, as GLM 4 writes a call, or `call:` and the name on its line."""
+        """Nothing but a tool's name before the object, as GLM 4 writes a call; or what names it on the object's line."""
         before = self.text[self.start : at].strip() if at - self.start < _NAME_LENGTH else ""
-        if before and "\n" not in before and self.names.find(before.rstrip(":：")) is not None:
-            return before.rstrip(":："), self.start
+        name = before.removesuffix("<|content|>").rstrip(":：\n ")
+        if name and "\n" not in name and self.names.find(name) is not None:
+            return name, self.start
         line = max(self.text.rfind("\n", max(at - _NAME_LENGTH, 0), at) + 1, self.start)
+        header = dialects.HARMONY_CALL.search(self.text[line:at])
+        if header:
+            return header["name"], line + header.start()
         kind, _, name = self.text[line:at].strip().partition(":")
         return (name, line) if kind == "call" and self.names.find(name) is not None else None
 

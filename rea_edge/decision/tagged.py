@@ -17,6 +17,7 @@ from rea_edge.schema import unique_keys
 _FRAME = re.compile(r"\r?\n(.*?)(?:\r?\n)?", re.DOTALL)
 _TOOL_TAG = re.compile(r"<(?P<name>[A-Za-z_][\w.-]{0,60})>")
 _CHILD = re.compile(r"\s*<(?P<key>[\w.-]{1,80})>")
+_LOOSE_END = re.compile(r"[)>\s]*")  # where the opening tag was closed after the object only
 _CDATA = "<![CDATA["
 
 Pair = tuple[str, object]
@@ -178,7 +179,8 @@ def _xml_json(text: str, at: int, name: str) -> Unit:
     read = read_value(text, at, dialects.XML_CALL_CLOSE)
     if isinstance(read, Broken):
         return Unit((cut(name) if read.ended else unclear(name, read),), max(read.at, at + 1))
-    closing = dialects.XML_CALL_CLOSE.match(text, blank(text, read.end))
+    loose = _LOOSE_END.match(text, read.end)
+    closing = dialects.XML_CALL_CLOSE.match(text, loose.end() if loose else read.end)
     return Unit((Written(name, read.value),), closing.end() if closing else read.end)
 
 

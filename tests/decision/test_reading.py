@@ -65,6 +65,9 @@ def test_a_call_that_is_certain_is_read(protocol: str, text: str, name: str, kno
         pytest.param("native", "<function=read_sensor><parameter=sensor>x<parameter=unit>lux</parameter></function>",
                      "unparseable", "sensor", id="a parameter that is not closed"),
         pytest.param("native", "get_uptime", "unparseable", "call", id="only a name"),
+        pytest.param("native", "<|channel|>final<|message|>It is on.<|end|><|start|>assistant<|channel|>commentary "
+                     'to=functions.set_gpio<|message|>{"pin": 17, "value": 1}<|call|>', "conflict", "answer",
+                     id="an answer, and a call after it"),
         pytest.param("native", f"Don't send {READ}", "unparseable", "certain", id="a ban in two words"),
         pytest.param("json", f"Do not run this:\n{SET}", "unparseable", "certain", id="json: a ban on the line before"),
         pytest.param("json", f"不要执行：{SET}", "unparseable", "certain", id="json: a ban in Chinese"),
