@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -86,6 +86,7 @@ class House:
         self._broker = broker_url
         self._protocol = protocol
         self._process: subprocess.Popen[bytes] | None = None
+        self._under: tuple[str, ...] = ()
         (folder / "devices.py").write_text(TOOLS)
         self.config = folder / "config.toml"
         self.config.write_text(
@@ -96,13 +97,25 @@ class House:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        """Of the daemon itself, also where it was started under another command."""
+        process = self._process
+        assert process is not None
+        if not self._under:
+            return process.pid
+        wait_until(lambda: process.poll() is not None or _daemon_under(process.pid), "it is started", 10)
+        return _daemon_under(process.pid) or process.pid
 
-    def start(self, **environ: str) -> Self:
+    @property
+    def alive(self) -> bool:
+        assert self._process is not None
+        return self._process.poll() is None
+
+    def start(self, *under: str, **environ: str) -> Self:
+        """Run the daemon; `under` is a command that runs it, such as strace."""
+        self._under = under
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "rea_edge", "run", "--config", str(self.config)],
+                [*under, sys.executable, "-m", "rea_edge", "run", "--config", str(self.config)],
                 cwd=ROOT,
                 env={**os.environ, "REA_TOOL_LEDGER": str(self.ledger_file), **environ},
                 stdin=subprocess.DEVNULL,
@@ -112,13 +125,15 @@ class House:
 
     def kill(self) -> None:
         assert self._process is not None
-        self._process.kill()
+        if self.alive:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self, seconds: float = 40.0) -> int:
         """SIGTERM; gives the exit code."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        os.kill(self.pid, signal.SIGTERM)
         return self._process.wait(seconds)
 
     def wait(self, seconds: float) -> int:
@@ -126,9 +141,8 @@ class House:
         return self._process.wait(seconds)
 
     def close(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        if self._process is not None:
+            self.kill()
 
     @contextmanager
     def client(self, who: str = "me", *, silent_s: float = 15.0) -> Iterator[Client]:
@@ -148,6 +162,15 @@ class House:
     def ledger(self, word: str = "") -> list[str]:
         text = self.ledger_file.read_text() if self.ledger_file.exists() else ""
         return [line for line in text.splitlines() if line.startswith(word)]
+
+
+def _daemon_under(pid: int) -> int | None:
+    """The child of that process that is a daemon of ours, once it has become one."""
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with suppress(OSError):
+            if b"rea_edge\0run\0" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return int(child)
+    return None
 
 
 def wait_online(client: Client, seconds: float = 15.0) -> None:
