@@ -5,6 +5,7 @@ server's prompt cache holds. Nothing here changes at the head of the prompt from
 """
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from types import MappingProxyType
 
 import msgspec
@@ -57,6 +58,19 @@ def body(run: Run, asked: Asked) -> bytes:
     tail = b"," + msgspec.json.encode(kept(members, run.begun.without))[1:]
     head = b'{"model":' + msgspec.json.encode(run.begun.model) + b',"messages":'
     return head + messages(run, asked.first, ()) + rest.encode() + tail
+
+
+def prefix(run: Run, first: int, turns: Sequence[Raw]) -> str:
+    """Name the bytes of a prompt, as `length:sha256`: of its messages, and of the constant rest that goes with them."""
+    return _named(run, messages(run, first, turns)[:-1])
+
+
+def begins_as_sent(run: Run) -> bool:
+    """Whether the next prompt of this run begins with the bytes that its newest question was sent with."""
+    if not run.sent:
+        return True
+    length = int(run.sent.partition(":")[0])
+    return _named(run, messages(run, run.first, ())[:length]) == run.sent
 
 
 def messages(run: Run, first: int, turns: Sequence[Raw]) -> bytes:
@@ -170,6 +184,12 @@ def observation(result: Result) -> str:
                 {"suggestion": suggestion[:400]} if suggestion else {}
             )
             return msgspec.json.encode({"ok": False, "error": error}).decode()
+
+
+def _named(run: Run, sent: bytes) -> str:
+    assert run.begun is not None
+    digest = sha256(msgspec.json.encode((run.begun.model, run.begun.ask)) + sent)
+    return f"{len(sent)}:{digest.hexdigest()}"
 
 
 def _line(told: Told, run: Run) -> str:

@@ -138,7 +138,8 @@ class Moved(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="moved"):
 class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
     """A question goes out. `reserved` tokens are charged now; `first` is the first round of history still sent.
 
-    `turns` are the messages that this question adds, as the bytes that are sent from now on.
+    `turns` are the messages that this question adds, as the bytes that are sent from now on. `prefix` names the bytes of
+    the whole prompt, as `length:sha256`: see `context.prefix`.
     """
 
     step: int
@@ -146,6 +147,7 @@ class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
     cap: int
     first: int = 0
     turns: tuple[Raw, ...] = ()
+    prefix: str = ""
 
 
 AS_SENT_BACK = Raw(b"null")  # an empty Raw would be no JSON

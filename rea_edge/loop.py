@@ -122,6 +122,8 @@ def next_effect(run: Run) -> Effect:
         return Record(event=_crash_loop(run))
     if run.cancel is not None:
         return Record(event=outcome.cancelled(run))
+    if run.recheck and not context.begins_as_sent(run):
+        return Record(event=outcome.altered(run))
     match run.phase:
         case "accepted":
             return Begin()
@@ -150,7 +152,8 @@ def _next_question(run: Run) -> Ask | Switch | Record:
     cap = budget.answer_cap(run.job.limits, run.used, prompt, run.begun.context_tokens, run.begun.answer_tokens)
     if cap < budget.LEAST_ANSWER:
         return Record(event=outcome.exceeded(run, "tokens"))
-    asked = Asked(step=run.used.steps + 1, reserved=prompt + cap, cap=cap, first=first, turns=turns)
+    named = context.prefix(run, first, turns)
+    asked = Asked(step=run.used.steps + 1, reserved=prompt + cap, cap=cap, first=first, turns=turns, prefix=named)
     return Ask(asked=asked, seconds=_seconds_left(run))
 
 
@@ -299,7 +302,8 @@ def _resumed(run: Run, event: Resumed) -> Run:
     strikes = run.strikes + 1 if under_way and not event.clean else run.strikes
     # The reservation of a question that was cut off stays charged: a crash loop pays for what it asks.
     used = budget.write_off(run.used, run.reserved)
-    return changed(run, phase="ready" if run.phase == "asked" else run.phase, used=used, reserved=0, strikes=strikes)
+    phase = "ready" if run.phase == "asked" else run.phase
+    return changed(run, phase=phase, used=used, reserved=0, strikes=strikes, recheck=True)
 
 
 def _with_intent(head: OpenCall) -> OpenCall:

@@ -78,6 +78,17 @@ def too_long(run: Run, size: int) -> Ended:
     return Ended(outcome="exceeded", answer=fallback(run), reason=reason, error="budget_exceeded")
 
 
+def altered(run: Run) -> Ended:
+    """The journal does not add up to what the model was sent before the restart."""
+    reason = "the prompt would not begin with the bytes that were sent before the restart: the journal was altered, "
+    return Ended(
+        outcome="failed",
+        answer=fallback(run),
+        reason=f"{reason}or is read in another way by this version",
+        error="internal",
+    )
+
+
 def cancelled(run: Run) -> Ended:
     return Ended(outcome="cancelled", answer=fallback(run), reason=run.cancel or "cancelled")
 

@@ -25,7 +25,7 @@ def switched(run: Run, event: Switched) -> Run:
     left_out = retold(run.history[: run.first], run.begun, event.protocol)
     history = left_out + retold(run.history[run.first : -run.malformed], run.begun, event.protocol)
     first = min(len(left_out), max(len(history) - 1, 0))
-    return structs.replace(run, begun=begun, history=history, first=first, malformed=0)
+    return structs.replace(run, begun=begun, history=history, first=first, malformed=0, sent="")
 
 
 def moved(run: Run, event: Moved) -> Run:
@@ -39,7 +39,7 @@ def moved(run: Run, event: Moved) -> Run:
         context_tokens=event.context_tokens,
         without=event.without,
     )
-    return structs.replace(run, begun=begun, used=budget.spend_seconds(run.used, event.seconds))
+    return structs.replace(run, begun=begun, used=budget.spend_seconds(run.used, event.seconds), sent="")
 
 
 def asked(run: Run, event: Asked) -> Run:
@@ -47,9 +47,16 @@ def asked(run: Run, event: Asked) -> Run:
     history = run.history
     if event.turns:
         history = (*history[:-1], (*history[-1], *event.turns))
-    used = budget.reserve(run.used, event.reserved)
     return structs.replace(
-        run, phase="asked", history=history, told=(), first=event.first, used=used, reserved=event.reserved
+        run,
+        phase="asked",
+        history=history,
+        told=(),
+        first=event.first,
+        used=budget.reserve(run.used, event.reserved),
+        reserved=event.reserved,
+        sent=event.prefix,
+        recheck=False,
     )
 
 

@@ -191,6 +191,8 @@ class Run(Frozen, frozen=True, kw_only=True):
     warned: tuple[str, ...] = ()  # calls and tools that were refused for going in circles
     strikes: int = 0  # unclean starts in a row with an effect under way
     taken_up: bool = False  # after a restart, and nothing has followed yet: its next effect may be under way
+    sent: str = ""  # the prefix of the newest question, while what follows must begin with it
+    recheck: bool = False  # it was read back from the journal, and nothing has been asked since
     cancel: str | None = None
     ended: Ended | None = None
     seq: int = 0  # events applied

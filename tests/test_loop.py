@@ -478,6 +478,27 @@ def test_a_switch_changes_who_is_asked_and_nothing_of_what_was_said() -> None:
     assert body.startswith(b'{"model":"big","messages":[') and b'"top_k":1' in body
 
 
+def test_a_run_taken_up_asks_nothing_if_its_prompt_would_not_begin_as_the_last_one_did() -> None:
+    run = asked(returned(answer(ready(), call(READ)), HOT))
+    same = apply(run, Resumed(clean=False))
+    assert isinstance(next_effect(same), Ask)
+    other = (*run.history[:-1], (Raw(b'{"role":"assistant","content":"!!!"}'), *run.history[-1][1:]))
+    altered = apply(msgspec.structs.replace(run, history=other), Resumed(clean=False))
+    end = end_of(altered)
+    assert (end.outcome, end.error) == ("failed", "internal") and "read_sensor" in end.answer
+
+
+def test_a_call_in_doubt_is_told_also_where_the_prompt_was_altered() -> None:
+    run = apply(answer(ready(), call(ALARM)), Intended(n=1))
+    assert run.begun is not None
+    other = msgspec.structs.replace(run.begun, opening=run.begun.opening[1:])
+    run = apply(msgspec.structs.replace(run, begun=other), Resumed(clean=False))
+    doubt = next_effect(run)
+    assert isinstance(doubt, Record) and isinstance(doubt.event, Returned) and doubt.event.unknown
+    end = end_of(apply(run, doubt.event))
+    assert end.error == "internal" and "sound_alarm (unknown)" in end.answer
+
+
 @pytest.mark.parametrize(
     ("result", "unknown", "outcome", "error"),
     [
