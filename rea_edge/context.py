@@ -147,17 +147,21 @@ def assistant_turn(
 
 
 def told_turns(run: Run) -> tuple[Raw, ...]:
-    """What the model has yet to be told, as messages: tool results where it made native calls, else one user message."""
-    if not run.told:
+    """What the model has yet to be told, as messages: tool results where it made native calls, else one user message.
+
+    What people have said comes last: servers want the results right behind the calls.
+    """
+    if not run.told and not run.notes:
         return ()
     ids = _call_ids(run.history[-1][0]) if run.history else []
     results = [told for told in run.told if told.n]
     if ids and len(ids) == len(results) == len(run.told):
-        return tuple(
+        answers = tuple(
             message_of(role="tool", tool_call_id=call_id, content=told.text)
             for call_id, told in zip(ids, results, strict=True)
         )
-    return (message_of(role="user", content="\n".join(_line(told, run) for told in run.told)),)
+        return (*answers, *([message_of(role="user", content="\n".join(run.notes))] if run.notes else []))
+    return (message_of(role="user", content="\n".join([*(_line(told, run) for told in run.told), *run.notes])),)
 
 
 def message_of(**members: object) -> Raw:

@@ -3,6 +3,8 @@
 Holds shapes only, like `records`, which re-exports all of it. Unions are tagged with the key `kind`.
 """
 
+from typing import Literal
+
 from msgspec import Raw, field
 
 from rea_edge.basics import Args, Criterion, EffectClass, Frozen, LimitName, Op, Outcome, Protocol, Result
@@ -148,6 +150,7 @@ class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
     first: int = 0
     turns: tuple[Raw, ...] = ()
     prefix: str = ""
+    notes: int = 0  # how many of the run's notes are among `turns`
 
 
 AS_SENT_BACK = Raw(b"null")  # an empty Raw would be no JSON
@@ -218,6 +221,14 @@ class CancelAsked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="canc
     text: str = ""
 
 
+class Settled(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="settled"):
+    """A person says what became of call n, of which nobody knew. May come after the run's end."""
+
+    n: int
+    outcome: Literal["done", "not_done"]
+    by: str
+
+
 class Resumed(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="resumed"):
     """A lane takes the run up after a restart. `clean`: the daemon had stopped in order."""
 
@@ -243,6 +254,7 @@ Event = (
     | Intended
     | Returned
     | CancelAsked
+    | Settled
     | Resumed
     | Ended
 )

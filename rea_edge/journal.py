@@ -11,8 +11,9 @@ from typing import Protocol
 
 import msgspec
 
+from rea_edge import doubts
 from rea_edge.errors import RunUnreadable
-from rea_edge.records import Asked, Effect, Ended, Event, Job, Resumed, Run, State
+from rea_edge.records import Asked, Effect, Ended, Event, Job, Resumed, Run, Settled, State
 from rea_edge.store import Reading, RunRow, Store, Transaction
 
 log = logging.getLogger("rea_edge.journal")
@@ -63,7 +64,7 @@ def followed(
 ) -> tuple[Run, RunUnreadable | None]:
     """A run as far as the machine can follow its journal, and what it stopped at. `seen` is told each event, with the
     run right after it."""
-    from rea_edge import loop, outcome
+    from rea_edge import loop
 
     run = loop.start(name, Job())
     try:
@@ -75,11 +76,27 @@ def followed(
                 run = loop.apply(run, event)
             seen(run, event)
     except RunUnreadable as fault:
-        last = next(readable(bodies[-1:]), None)
-        if row.state == "ended" and isinstance(last, Ended):
-            run = outcome.broken_off(run, last, len(bodies))
-        return run, fault
+        return _broken_off(run, row, bodies), fault
     return run, None
+
+
+def _broken_off(run: Run, row: RunRow, bodies: Sequence[bytes]) -> Run:
+    """A run that was ended because it cannot be followed, with that end and what people have settled since."""
+    from rea_edge import loop, outcome
+
+    last: list[Settled] = []
+    for body in reversed(bodies if row.state == "ended" else []):
+        match next(readable([body]), None):
+            case Settled() as event:
+                last.insert(0, event)
+            case Ended() as ended:
+                run = outcome.broken_off(run, ended, len(bodies) - len(last))
+                for event in last:
+                    run = loop.apply(run, event)
+                return run
+            case _:
+                break
+    return run
 
 
 def readable(bodies: Iterable[bytes]) -> Iterator[Event]:
@@ -131,14 +148,16 @@ class Journal:
         with self._store.transaction() as tx:
             bodies = tx.events(row.row)
             run, _ = followed(tx.run_name(row.row), row, bodies)
+            known = len(run.done)
             run = outcome.broken_off(run, ended, len(bodies) + 1)
             tx.append(row.row, len(bodies), [encode(ended)], self._clock())
             row = tx.set_state(row.row, "ended", ended.outcome, self._clock())
+            doubts.add(tx, row, run, known, self._clock())
             self._publish(tx, row, run)
         return run, row
 
     def add(self, tx: Transaction, row: RunRow, event: Event) -> None:
-        """Append an event from outside the lane. The caller has seen that the run has not ended."""
+        """Append an event from outside the lane. The caller has seen that it may come."""
         tx.append(row.row, tx.event_count(row.row), [encode(event)], self._clock())
 
 
@@ -215,6 +234,7 @@ class Held:
             state: State = "ended" if run.phase == "ended" else "running"
             if state != self.row.state:
                 self.row = tx.set_state(self.row.row, state, run.ended.outcome if run.ended else None, self._clock())
+            doubts.add(tx, self.row, run, len(self._base.done), self._clock())
             if any(is_kept(event) for event in wanted):
                 self._publish(tx, self.row, run)
         self.run = self._base = run

@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, circles, context, criteria, lines, outcome, questions
+from rea_edge import budget, circles, context, criteria, lines, outcome, questions, settled
 from rea_edge.changes import changed, closed, failed, gone_on, opened, told, told_result
 from rea_edge.records import (
     Act,
@@ -45,6 +45,7 @@ from rea_edge.records import (
     Resumed,
     Returned,
     Run,
+    Settled,
     Switch,
     Switched,
     Unanswered,
@@ -74,7 +75,9 @@ def start(run_id: str, job: Job) -> Run:
 
 def apply(run: Run, event: Event) -> Run:
     """The run after this event. Raises `IllegalMove` for an event that has no place in the run's phase."""
-    return msgspec.structs.replace(_apply(run, event), seq=run.seq + 1, taken_up=isinstance(event, Resumed))
+    # What a person says of an earlier call is no sign of life.
+    taken_up = isinstance(event, Resumed) or (run.taken_up and isinstance(event, Settled))
+    return msgspec.structs.replace(_apply(run, event), seq=run.seq + 1, taken_up=taken_up)
 
 
 def _apply(run: Run, event: Event) -> Run:
@@ -103,6 +106,8 @@ def _apply(run: Run, event: Event) -> Run:
         case (("accepted" | "ready" | "asked" | "acting" | "closing" | "ended"), CancelAsked()):
             words = f"cancelled by {event.by}" + (f": {event.text}" if event.text else "")
             return run if run.ended or run.cancel else changed(run, cancel=words)
+        case _, Settled(n=n) if settled.is_open(run, n):
+            return settled.settled(run, event)
         case (("accepted" | "ready" | "acting" | "closing"), Ended()):
             return changed(run, phase="ended", ended=event, open=(), guard=None, told=())
         case _:
@@ -153,7 +158,15 @@ def _next_question(run: Run) -> Ask | Switch | Record:
     if cap < budget.LEAST_ANSWER:
         return Record(event=outcome.exceeded(run, "tokens"))
     named = context.prefix(run, first, turns)
-    asked = Asked(step=run.used.steps + 1, reserved=prompt + cap, cap=cap, first=first, turns=turns, prefix=named)
+    asked = Asked(
+        step=run.used.steps + 1,
+        reserved=prompt + cap,
+        cap=cap,
+        first=first,
+        turns=turns,
+        prefix=named,
+        notes=len(run.notes),
+    )
     return Ask(asked=asked, seconds=_seconds_left(run))
 
 

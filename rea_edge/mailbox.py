@@ -17,7 +17,7 @@ from rea_edge.controls import Controls
 from rea_edge.errors import RequestRefused, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import Journal, encode, run_from
 from rea_edge.mqtt import Incoming, Outgoing
-from rea_edge.records import CancelAsked, Frozen, Job
+from rea_edge.records import CancelAsked, Frozen, Job, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store
 from rea_edge.topics import Inbound, Topics
@@ -54,6 +54,10 @@ class Desk(Protocol):
 
     def cancelled(self, row: RunRow) -> None:
         """A cancel of this run is in the journal: end what is under way."""
+        ...
+
+    def published(self, row: RunRow, run: Run) -> None:
+        """The newest state of this task is in the outbox with the transaction under way: none older may follow it."""
         ...
 
     def release(self) -> str | None:
@@ -103,7 +107,13 @@ class Mailbox:
         self._away_s = away_s
         self._access = access
         self._controls = Controls(
-            store=store, journal=journal, clock=clock, operates=access.operates, cancelled=desk.cancelled
+            store=store,
+            journal=journal,
+            report=report,
+            clock=clock,
+            operates=access.operates,
+            cancelled=desk.cancelled,
+            published=desk.published,
         )
 
     def accept(self, incoming: Incoming) -> bool:
@@ -255,6 +265,7 @@ class Mailbox:
         request = intake.as_request(letter.keys, CtlRequest)
         self._check(incoming, request, "ctl")
         data = self._controls.take(who, request)
+        self._wake()
         self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data=data, at=self._report.at()))
 
     def _take_node(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:

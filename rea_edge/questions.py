@@ -52,6 +52,7 @@ def asked(run: Run, event: Asked) -> Run:
         phase="asked",
         history=history,
         told=(),
+        notes=run.notes[event.notes :],
         first=event.first,
         used=budget.reserve(run.used, event.reserved),
         reserved=event.reserved,

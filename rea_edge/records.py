@@ -52,6 +52,7 @@ from rea_edge.events import Offer as Offer
 from rea_edge.events import Refused as Refused
 from rea_edge.events import Resumed as Resumed
 from rea_edge.events import Returned as Returned
+from rea_edge.events import Settled as Settled
 from rea_edge.events import Switched as Switched
 from rea_edge.events import Unanswered as Unanswered
 
@@ -129,13 +130,14 @@ class OpenCall(Frozen, frozen=True, kw_only=True):
     intended: bool = False
 
 
-class Done(Frozen, frozen=True, kw_only=True, omit_defaults=False):
-    """A call that ended, as reported on the wire."""
+class Done(Frozen, frozen=True, kw_only=True):
+    """A call that ended, as reported on the wire. `settled`: who said so of one whose outcome was unknown."""
 
     n: int
     tool: str
     args: Args
     result: Literal["ok", "failed", "denied", "unknown"]
+    settled: str = ""
 
 
 class Told(Frozen, frozen=True, kw_only=True):
@@ -176,6 +178,7 @@ class Run(Frozen, frozen=True, kw_only=True):
     guard: Guard | None = None
     because: str = ""  # what a guard found true, until its act has returned
     told: tuple[Told, ...] = ()
+    notes: tuple[str, ...] = ()  # what people have said meanwhile, to be told with the next question
     done: tuple[Done, ...] = ()
     observations: int = 0  # calls that returned a value
     answers: tuple[str, ...] = ()  # protocol command: sentences rendered from results

@@ -19,6 +19,7 @@ from rea_edge.records import (
     Asked,
     Begun,
     CancelAsked,
+    Done,
     Ended,
     Event,
     Fault,
@@ -32,6 +33,7 @@ from rea_edge.records import (
     Resumed,
     Returned,
     Run,
+    Settled,
     State,
     Switched,
     Unanswered,
@@ -126,9 +128,19 @@ class Report:
             if len(result.data) > PUBLISH_MAX - _ROOM:
                 data = {"cut": True, "bytes": len(result.data), "query": "journal", "task": row.id}
             return Reply(for_="call", id=row.id, ok=True, data=data, ms=ms, at=self.at())
+        if settled := next((done for done in run.done if done.settled), None):
+            return self._settled(row, settled, ms)
         code = run.ended.error or "internal"
         message = cut(run.ended.reason, TEXT_MAX) or run.ended.outcome
         error = ErrorBody(code=code, message=message, retryable=code == "busy")
+        return Reply(for_="call", id=row.id, error=error, ms=ms, at=self.at())
+
+    def _settled(self, row: RunRow, done: Done, ms: int | None) -> Reply:
+        """The result of a direct call whose outcome was unknown, by the word of a person."""
+        if done.result == "ok":
+            data = {"settled": "done", "by": done.settled}
+            return Reply(for_="call", id=row.id, ok=True, data=data, ms=ms, at=self.at())
+        error = ErrorBody(code="tool_failed", message=f"{done.settled} says that it did not take effect")
         return Reply(for_="call", id=row.id, error=error, ms=ms, at=self.at())
 
     def refused(self, kind: str, request_id: str | None, code: Code, message: str, retryable: bool) -> Reply:
@@ -207,8 +219,9 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
     match event:
         case Answered():
             return _answer_words(run, event, said)
-        case Returned(n=n, result=result, seconds=seconds):
-            told = [_about(run, said("result", _result_text(result), n, seconds))]
+        case Returned(n=n, result=result, seconds=seconds, unknown=unknown):
+            text = _result_text(result) + "; its outcome is unknown" * unknown
+            told = [_about(run, said("result", text, n, seconds))]
             return [*told, *_opened(run, said)] if run.because else told
         case Refused(n=n, reason=reason):
             return [_about(run, said("result", f"denied: {reason}", n))]
@@ -218,6 +231,9 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
             return [said("note", f"endpoint {endpoint} is asked from now on: {why}")]
         case CancelAsked(by=by):
             return [said("note", f"cancel asked by {by}")]
+        case Settled(n=n, outcome=word, by=by):
+            took = "took effect" if word == "done" else "did not take effect"
+            return [_about(run, said("note", f"{by} says that call {n} {took}", n))]
         case Resumed(clean=clean):
             return [said("note", "taken up after a clean stop" if clean else "taken up after a crash")]
         case Ended(outcome=outcome, answer=answer):

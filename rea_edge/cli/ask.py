@@ -1,4 +1,4 @@
-"""Commands that talk to a node: task, status, tools, tasks, call, cancel, show, replay."""
+"""Commands that talk to a node: task, status, tools, tasks, call, cancel, settle, show, replay."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from rea_edge.journal import decode_event
 from rea_edge.records import Args
 from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps, status_lines, table, verdict
-from rea_edge.wire import TaskEvent
+from rea_edge.wire import NodeStatus, TaskEvent
 
 CALL_WAIT_S = 60.0  # beyond the node's silence: a direct call may wait for its device
 
@@ -35,17 +35,27 @@ def task(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 
 def status(client: Client, args: argparse.Namespace, screen: Screen) -> int:
-    found = client.status()
+    found, unknown = client.status(), {}
     if found.state != "offline":
         # What the broker keeps may be old: a node that is there says so itself. Without its state it answers nothing.
         with suppress(RequestRefused):
-            found = client.status_asked()
+            data = _one(client.data("query", {}, "status"))
+            found = msgspec.convert(data.get("status"), NodeStatus)
+            unknown = _one(_one(data.get("health")).get("unknown"))
     if args.json:
-        screen.say(msgspec.json.encode(found).decode())
+        screen.say(msgspec.json.encode({**msgspec.to_builtins(found), "unknown": unknown}).decode())
     else:
         for line in status_lines(screen, client.node, found):
             screen.say(line)
+        for call in _rows(unknown.get("calls")):
+            screen.say(_to_settle(call))
     return 0 if found.state == "online" else 1
+
+
+def _to_settle(call: Args) -> str:
+    task = f"{call['who']}/{call['id']}"
+    since = f" of {call['at']}" if call.get("at") else ""
+    return f"  unknown: {call['tool']}{since}; look, then: rea-edge settle {task} --n {call['n']} done|not_done"
 
 
 def tools(client: Client, args: argparse.Namespace, screen: Screen) -> int:
@@ -87,6 +97,13 @@ def cancel(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
+def settle(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    data = client.data("ctl", {**_named(args.task), "do": "settle", "n": args.n, "outcome": args.outcome})
+    told = f"call {args.n} of {args.task} is settled as {args.outcome}"
+    screen.say(msgspec.json.encode(data).decode() if args.json else told)
+    return 0
+
+
 def show(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     first = client.data("query", {**_named(args.task), "limit": 1}, "journal")
     events = list(pages(client, "journal", _named(args.task)))
@@ -106,8 +123,8 @@ def replay(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 
 COMMANDS: dict[str, Callable[[Client, argparse.Namespace, Screen], int]] = {
-    "task": task, "status": status, "tools": tools, "tasks": tasks, "call": call, "cancel": cancel, "show": show,
-    "replay": replay,
+    "task": task, "status": status, "tools": tools, "tasks": tasks, "call": call, "cancel": cancel, "settle": settle,
+    "show": show, "replay": replay,
 }  # fmt: skip
 
 

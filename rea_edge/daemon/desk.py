@@ -10,7 +10,7 @@ from rea_edge.config import Settings
 from rea_edge.daemon.queue import Waiting
 from rea_edge.daemon.view import View
 from rea_edge.errors import DecisionRejected, RequestRefused
-from rea_edge.records import Args, Call, Job, Limits, Mode, Tool
+from rea_edge.records import Args, Call, Job, Limits, Mode, Run, Tool
 from rea_edge.store import RunRow
 from rea_edge.wire import CallRequest, QueryRequest, TaskRequest
 
@@ -30,6 +30,7 @@ class NodeDesk:
         refusing: Callable[[], str | None],
         end_waiting: Callable[[RunRow], None],
         release: Callable[[], str | None],
+        published: Callable[[RunRow, Run], None],
     ) -> None:
         self._settings = settings
         self._tools = tools
@@ -37,7 +38,7 @@ class NodeDesk:
         self._view = view
         self._refusing = refusing
         self._end_waiting = end_waiting
-        self.release = release
+        self.release, self.published = release, published
 
     def refuse_new(self) -> RequestRefused | None:
         why = self._refusing()

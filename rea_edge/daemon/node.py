@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rea_edge import memory
+from rea_edge import doubts, memory
 from rea_edge.clock import Clock, boot_id
 from rea_edge.config import Settings, default_id, tool_files
 from rea_edge.daemon.desk import NodeDesk
@@ -42,6 +42,7 @@ TOOL_DRAIN_S = 20.0
 OUTBOX_DRAIN_S = 2.0
 ASK_DRAIN_S = 2.0
 HEALTH_S = 60.0
+UNKNOWN = "calls may or may not have taken effect: health names them; look, and say so (rea-edge settle)"
 WAITS = "tools that act once wait until an operator has released the node (rea-edge release)"
 
 
@@ -165,6 +166,7 @@ class Node:
             refusing=lambda: self._refusing,
             end_waiting=self._end_waiting,
             release=self._release,
+            published=self._progress_of.published,
         )
         return Mailbox(
             store=self._store,
@@ -288,6 +290,7 @@ class Node:
         found = [
             *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
             *self._tool_faults,
+            *([f"{open_} {UNKNOWN}"] if (open_ := len(doubts.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
             *self._effects.endpoints.faults(),
             *(f"broker does not let us read {one}: check its access rules" for one in link.refused),
@@ -298,6 +301,7 @@ class Node:
     def _figures(self) -> dict[str, object]:
         link, usage = self._post.state, self._store.usage()
         return {
+            "unknown": self._view.unknown(),
             "queue": self._waiting.counts(),
             "running": [held[0].id for lane in self._lanes if (held := lane.current) is not None],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},

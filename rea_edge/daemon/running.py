@@ -22,8 +22,17 @@ class RunningStates:
     def note(self, row: RunRow, run: Run) -> None:
         if row.kind == "task":
             with self._lock:
+                if row.row in self._newest and self._newest[row.row][1].seq > run.seq:
+                    return  # told from another thread, of an earlier moment
                 self._newest[row.row] = (row, run)
                 self._due.add(row.row)
+
+    def published(self, row: RunRow, run: Run) -> None:
+        """Called inside the transaction that puts this state into the outbox: none older is told after it."""
+        if run.phase != "ended":
+            with self._lock:
+                self._newest[row.row] = (row, run)
+                self._due.discard(row.row)
 
     def forget(self, row: RunRow) -> None:
         """The task has ended: its last state is in the outbox, and no older one may follow it."""

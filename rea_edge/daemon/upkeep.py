@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from rea_edge import outcome
+from rea_edge import doubts, outcome
 from rea_edge.clock import boot_s
 from rea_edge.errors import RunUnreadable, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import followed, run_from
@@ -71,6 +71,7 @@ class Upkeep:
 
     def _prune(self, tx: Transaction, older_than: float, keep: int) -> bool:
         pruned = tx.prune(older_than, keep, AT_ONCE)
+        doubts.forget(tx, pruned)
         for row in pruned:
             if row.kind == "task" and row.shown == "yes":
                 self._report.clear(tx, row, pruned=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rea_edge import __version__
+from rea_edge import __version__, doubts
 from rea_edge.config import Endpoint, Settings, config_hash, public
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import followed, readable, run_from
@@ -97,6 +97,14 @@ class View:
 
     def health(self) -> bytes:
         return msgspec.json.encode({"at": self._report.at(), "up_ms": self._report.up_ms(), **self._health()})
+
+    def unknown(self) -> dict[str, object]:
+        """Calls of which nobody knows whether they took effect: how many, and the newest."""
+        found = doubts.listed(self._store)
+        newest = [{**msgspec.structs.asdict(one), "at": rfc3339(one.at)} for one in reversed(found[-doubts.SHOWN :])]
+        for one in newest:
+            del one["row"]
+        return {"count": len(found), "calls": newest}
 
     def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
         """The answer to a query and where its next page begins (None: that was all). People see their own tasks."""

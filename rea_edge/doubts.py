@@ -1,0 +1,68 @@
+"""Calls of which nobody knows whether they took effect: kept for the operator, over restarts, until they are settled.
+
+One short list in the store, beside the journals that say the same: so that nobody has to read all of them to know.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from rea_edge.records import Frozen, Run
+from rea_edge.store import Reading, RunRow, Transaction
+
+KEY = "unknown_calls"
+MOST = 200  # the newest; what falls out still says `unknown` in its task's state
+SHOWN = 20  # in health
+
+
+class Doubt(Frozen, frozen=True, kw_only=True, omit_defaults=False):
+    """Call `n` of the task (or direct call) `id` of `who`; `row` is the run's, `at` in wall seconds."""
+
+    row: int
+    run: str
+    who: str
+    id: str
+    n: int
+    tool: str
+    at: float | None = None
+
+
+_DOUBTS = msgspec.json.Decoder(tuple[Doubt, ...])
+
+
+def listed(reading: Reading) -> tuple[Doubt, ...]:
+    """All that are open, the oldest first."""
+    kept = reading.meta_get(KEY)
+    return _DOUBTS.decode(kept) if kept else ()
+
+
+def add(tx: Transaction, row: RunRow, run: Run, known: int, at: float | None) -> None:
+    """Keep what has become unknown in this run since it had `known` calls done."""
+    new = [
+        Doubt(row=row.row, run=run.id, who=row.who, id=row.id, n=done.n, tool=done.tool, at=at)
+        for done in run.done[known:]
+        if done.result == "unknown"
+    ]
+    if new:
+        _write(tx, (*listed(tx), *new)[-MOST:])
+
+
+def settled(tx: Transaction, row: RunRow, n: int) -> None:
+    _keep(tx, lambda one: (one.row, one.n) != (row.row, n))
+
+
+def forget(tx: Transaction, rows: list[RunRow]) -> None:
+    """These runs are deleted."""
+    numbers = {row.row for row in rows}
+    _keep(tx, lambda one: one.row not in numbers)
+
+
+def _keep(tx: Transaction, wanted: Callable[[Doubt], bool]) -> None:
+    before = listed(tx)
+    after = tuple(filter(wanted, before))
+    if len(after) < len(before):
+        _write(tx, after)
+
+
+def _write(tx: Transaction, doubts: tuple[Doubt, ...]) -> None:
+    tx.meta_set(KEY, msgspec.json.encode(doubts).decode() if doubts else None)
