@@ -214,7 +214,7 @@ STRAY = re.compile(
 )
 
 LABELS = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,3}(?:"
+    r"(?:^|(?<=</think>)|(?<=</thinking>)|(?<=\|>))[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,3}(?:"
     r"(?P<input>✿ARGS✿|action[ _](?:inputs?|arguments|args|parameters)|tool[ _]input|(?:行动|动作|操作)(?:输入|参数))"
     r"|(?P<action>✿FUNCTION✿|action(?:[ _]name)?|tool[ _]name|行动|动作|操作)"
     r"|(?P<thought>thoughts?|思考|想法)"

@@ -115,7 +115,7 @@ def _with_input(text: str, name: str, at: int, end: int) -> Action:
     fence = _FENCE.match(text, at)
     start = skip(text, fence.end() if fence else at)
     if start < end and text[start] in '{[｛［"':
-        read = read_value(text, start)
+        read = read_value(text, start, dialects.TURN_END)
         if isinstance(read, Broken):
             return Action((Written(name, Unread(read.ended, read.key)),), max(read.at, start + 1))
         return _told(text, Written(name, read.value), read.end)

@@ -10,6 +10,7 @@ The one place that orders the trust between them; the forms themselves are read 
 from collections.abc import Mapping, Sequence
 
 from rea_edge.decision import command
+from rea_edge.decision.dialects import LABELS
 from rea_edge.decision.found import Piece
 from rea_edge.decision.names import Names
 from rea_edge.decision.native import Envelope, opened
@@ -22,6 +23,7 @@ from rea_edge.records import Calls, Decision, Finish, GiveUp, Offer
 
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"})
 _MESSAGE_LENGTH = 600
+_INVISIBLE = " \t\r\n\x00\u00a0\u200b\u2060\ufeff"  # around a reply it says nothing
 MOST_CALLS = 16  # in one message: limits count questions, and one answer that repeats itself must not be 200 acts
 
 
@@ -55,6 +57,7 @@ def _read(message: Mapping[str, object], finish_reason: str | None, offers: Sequ
     text = envelope.text
     if not text.strip() and "</think>" in envelope.reasoning and not envelope.calls:
         text = envelope.reasoning  # a server that put all into reasoning; what follows the closed block counts
+    text = text.strip(_INVISIBLE)
     if turn.asked == "json":
         text = _unquoted(text)
     scan = Scan(text, turn.names, agreed=turn.asked == "json", react_asked=turn.asked == "react")
@@ -140,6 +143,9 @@ def _answer(scan: Scan, envelope: Envelope, finish_reason: str | None, turn: Tur
         raise DecisionRejected("truncated", "The provider's content filter cut the reply.")
     if turn.names.find(text) is not None or finish_reason in ("tool_calls", "function_call"):
         raise DecisionRejected("unparseable", f"A tool call was announced but none came. {FORMS[turn.asked]}")
+    label = LABELS.match(text)
+    if label is not None and label.lastgroup == "thought":
+        raise DecisionRejected("unparseable", f"There is only a thought in the reply. {FORMS[turn.asked]}")
     if turn.asked in ("json", "react"):
         ended = scan.broken_object is not None and scan.broken_object.ended
         if ended:

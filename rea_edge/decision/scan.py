@@ -181,7 +181,7 @@ class Scan(Reply):
     def _object(self, at: int) -> int:
         if self._failures > _MOST_FAILURES:
             return at + 1
-        read = read_value(self.text, at)
+        read = read_value(self.text, at, dialects.TURN_END)
         if isinstance(read, Broken):
             return self._broken(at, read)
         end = self._past_closers(read.end)

@@ -96,6 +96,8 @@ def test_many_damaged_replies_never_raise_and_are_quick(known: Mapping[str, Offe
         "<function=a>", "Action: x\n", "Thought: x\n", "Final Answer: x\n", "Observation: x\n", "<|channel|>", "[TOOL_CALLS]",
         "[f(", "[f(a=1", '"', "\\", "{'", "{/*", "{//", "<escape>", "<arg_key>a</arg_key><arg_value>", "\x1b[", "{\"a\":1111",
         "<|channel|>final<|message|>", "<|tool_call_begin|>a<|tool_sep|>", '{"name":"x","arguments":{}};', "\n", "x<think>",
+        "<restart_service>\n", "<restart_service><service>", "call:get_uptime{", ">>>a\n{", "get_uptime()\n", "<|tool_arg:start|>a",
+        "]" + "<]minimax[>[<a>", '<function name="a"><param name="b"><![CDATA[', '<|open|>argument key="a"<|sep|>', "don't send ",
     ],
 )  # fmt: skip
 def test_time_grows_with_the_length_of_a_reply_and_not_with_its_square(unit: str, known: Mapping[str, Offer]) -> None:
