@@ -175,8 +175,12 @@ def test_an_object_is_closed_unless_it_says_otherwise() -> None:
 
 
 def test_types_that_others_write_are_understood_when_lenient() -> None:
-    shape: Args = {"type": "dict", "properties": {"n": {"type": "float"}, "items": {"type": "tuple"}}}
-    assert schema.compile(shape, place="t", lenient=True).check({"n": "1.5", "items": "[1]"}) == {
+    shape: Args = {
+        "type": "dict",
+        "properties": {"n": {"type": "float"}, "items": {"type": "tuple"}, "on": {"type": "Boolean"}},
+    }
+    assert schema.compile(shape, place="t", lenient=True).check({"n": "1.5", "items": "[1]", "on": "true"}) == {
         "n": 1.5,
         "items": [1],
+        "on": True,
     }

@@ -159,7 +159,7 @@ class _Compiler:
         given = schema.get("type")
         names = [given] if isinstance(given, str) else given
         if self.ignored is not None and isinstance(names, list):
-            names = [_ALIASES.get(name.lower(), name) if isinstance(name, str) else name for name in names]
+            names = [_ALIASES.get(name.lower(), name.lower()) if isinstance(name, str) else name for name in names]
         if isinstance(names, list) and names and all(isinstance(name, str) and name in _NAMES for name in names):
             return frozenset(names)
         if given is not None:
