@@ -178,7 +178,7 @@ TURN_END = re.compile(
 )
 # Where a reply may begin with the tokens of its own turn.
 LEAD = re.compile(
-    rf"(?:\s|\ufeff|\u200b|<{_BAR}im_start{_BAR}>(?:assistant)?|<{_BAR}start_header_id{_BAR}>assistant<{_BAR}end_header_id{_BAR}>"
+    rf"(?:\s|\ufeff|\u200b|<{_BAR}im_start{_BAR}>(?!\s*(?:user|system|tool|human)\b)(?:assistant)?|<{_BAR}start_header_id{_BAR}>assistant<{_BAR}end_header_id{_BAR}>"
     rf"|<{_BAR}(?:begin[_▁]of[_▁](?:sentence|text)|startoftext|assistant|start_response|start_of_turn_token|chatbot_token){_BAR}>"
     rf"|<{_BAR}start_of_role{_BAR}>assistant<{_BAR}end_of_role{_BAR}>|<start_of_turn>(?:model)?|<\|turn>model|<bos>|<s>|<<function>>"
     rf"|<{_BAR}start_text{_BAR}>|<\|open\|>response<\|sep\|>"

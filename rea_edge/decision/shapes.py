@@ -122,6 +122,8 @@ def _object(keys: dict[str, object], names: Names, *, agreed: bool, markup: bool
     for key in LIST_KEYS:
         listed = keys.get(key)
         if isinstance(listed, list) and listed:
+            if any(_text(keys.get(answer)).strip() for answer in ANSWER_KEYS[:3]):
+                return _flaw("conflict", "Calls and an answer in one object. Nothing was run: send one.")
             return _list(listed, names, agreed=True, markup=True)
     for key in (*NESTED_KEYS, "function", "action", "tool"):
         nested = keys.get(key)

@@ -71,6 +71,9 @@ def test_a_call_that_is_certain_is_read(protocol: str, text: str, name: str, kno
         pytest.param("native", "<function=read_sensor><parameter=sensor>x<parameter=unit>lux</parameter></function>",
                      "unparseable", "sensor", id="a parameter that is not closed"),
         pytest.param("native", "get_uptime", "unparseable", "call", id="only a name"),
+        pytest.param("any", f'{{"tool_calls": [{READ}], "final_answer": "It is 21."}}', "conflict", "answer", id="calls and an answer"),
+        pytest.param("any", f"<|im_start|>user\nread it<|im_end|>\n<tool_call>{READ}</tool_call>", "empty", "reply",
+                     id="a made-up user first"),
         pytest.param("any", "Thought: I should look first.", "unparseable", "thought", id="only a thought"),
         pytest.param("json", SET[:-3] + "<|im_end|>", "truncated", "cut", id="json: cut at the end of a turn"),
         pytest.param("native", "<|channel|>final<|message|>It is on.<|end|><|start|>assistant<|channel|>commentary "
