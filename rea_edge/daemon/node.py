@@ -286,15 +286,13 @@ class Node:
         return "degraded" if self._store.lost else "online"
 
     def faults(self) -> list[str]:
-        link = self._post.state
         found = [
             *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
             *self._tool_faults,
             *([f"{open_} {UNKNOWN}"] if (open_ := len(doubts.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
             *self._effects.endpoints.faults(),
-            *(f"broker does not let us read {one}: check its access rules" for one in link.refused),
-            *([self._post.refused] if self._post.refused else []),
+            *self._post.faults(),
         ]
         return [*found, *([self._refusing] if self._refusing and not self._stopping else [])]
 
@@ -318,6 +316,7 @@ class Node:
                 "waiting": link.waiting,
                 "dropped": link.dropped_qos0 + link.dropped_qos1,
                 "controls": link.controls,
+                "refused": self._post.complaints.counts,
                 "last_error": link.last_error,
             },
         }

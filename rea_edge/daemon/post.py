@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 
 from rea_edge.clock import Clock
 from rea_edge.config import Broker
+from rea_edge.daemon.complaints import Complaints
 from rea_edge.daemon.running import RunningStates
 from rea_edge.dial import controls_client_id, link_settings, node_client_id
 from rea_edge.errors import StoreBroken, StoreFull
-from rea_edge.mqtt import Controls, Incoming, Link, LinkState, Outgoing, Session, Will
+from rea_edge.mqtt import Controls, Incoming, Link, LinkState, Outgoing, Session, Will, verdict
 from rea_edge.report import Report
 from rea_edge.store import Store
 from rea_edge.topics import Topics
@@ -48,6 +49,7 @@ class Post:
         self._store = store
         self._known_before = known_before
         self._new_to_broker = store.meta_get("session") is None
+        self._topics = topics
         self._report = report
         self._running = running
         self._take = accept
@@ -55,7 +57,8 @@ class Post:
         self._farewell = farewell
         self._fatal = fatal
         self.session = int(store.meta_get("session") or 0)
-        self.refused = ""  # what the broker would not take last, in words
+        self.complaints = Complaints(topics.base)
+        self._given_up: set[int] = set()  # rows that could not be set aside on a full disk
         away_s = _away_before(store, clock.now())
         self._away, self._controls_away = _Away(away_s), _Away(away_s)
         self._controls_own = False
@@ -71,6 +74,7 @@ class Post:
             accept=self._accept,
             pull=self._pull,
             published=self._published,
+            refused=lambda out, reason: self.complaints.refused(out.topic, reason),
             before_connect=self._before_connect,
             on_connected=self._on_connected,
             on_up=self._on_up,
@@ -86,6 +90,16 @@ class Post:
     @property
     def alive(self) -> bool:
         return self._link.alive
+
+    def faults(self) -> list[str]:
+        """What the operator should know of this connection."""
+        state, base = self._link.state, self._topics.base
+        rule = f"its access rules must let this node write and read {base}/out/#"
+        return [
+            *(f"broker does not let us read {one}: check its access rules" for one in state.refused),
+            *([f"broker does not give back what this node publishes: {rule}"] if state.unheard else []),
+            *self.complaints.words(),
+        ]
 
     def stop(self, seconds: float) -> None:
         self._link.stop(self._farewell(), seconds)
@@ -109,7 +123,7 @@ class Post:
 
     def _pull_rows(self, limit: int) -> list[Outgoing]:
         try:
-            rows = self._store.pull(limit)
+            rows = self._store.pull(limit, self._given_up)
         except StoreBroken as exc:
             self._fatal(exc)
             return []
@@ -126,10 +140,25 @@ class Post:
         ]
 
     def _published(self, out: Outgoing, reason: int | None) -> None:
-        if reason is not None:
-            self.refused = f"the broker refused {out.topic} (reason {reason}): check its access rules"
-        if out.row is not None:
-            self._store.sent([out.row])
+        if reason is None:
+            self.complaints.taken(out.topic)
+            if out.row is not None:
+                self._store.sent([out.row])
+        elif verdict(reason) != "never":
+            self.complaints.refused(out.topic, reason)  # it was told from memory
+        else:
+            self.complaints.set_aside(out.topic, reason)
+            if out.row is not None:
+                self._set_aside(out.row)
+
+    def _set_aside(self, row: int) -> None:
+        try:
+            with self._store.transaction() as tx:
+                tx.set_aside(row)
+        except StoreFull:
+            self._given_up.add(row)
+        except StoreBroken as exc:
+            self._fatal(exc)
 
     def _before_connect(self) -> Will | None:
         self.session += 1

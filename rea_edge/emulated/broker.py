@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Self
 
 from rea_edge.emulated.exchange import KEEPALIVE_TIMEOUT, Exchange, Login
-from rea_edge.emulated.link import Hook, Link, Peer, Verdict
-from rea_edge.emulated.packets import Connect, Incoming, Malformed, Packet, UnknownVersion
+from rea_edge.emulated.link import Hook, Link, Peer, SendHook, Verdict
+from rea_edge.emulated.packets import Connect, Incoming, Malformed, Outgoing, Packet, UnknownVersion
 from rea_edge.emulated.router import DEFAULT_CAPS, Access, Action, Caps, Router
 from rea_edge.emulated.wire import decode
 
@@ -48,7 +48,8 @@ class Broker:
 
     Faults: `on_recv` and `on_send` are called with the client id and the packet (a value of `emulated.packets`) before
     it is acted on or sent. They answer None to let it pass, "drop" to lose it, "cut" to break the connection there,
-    or a number of seconds to hold it, and everything behind it in that direction. Set them to None to end it.
+    or a number of seconds to hold it, and everything behind it in that direction; `on_send` also another packet, to be
+    sent in its place. Set them to None to end it.
 
         broker.on_send = lambda client_id, packet: "drop" if isinstance(packet, Puback) else None
 
@@ -68,7 +69,7 @@ class Broker:
         caps: Caps = DEFAULT_CAPS,
     ) -> None:
         self.port = port
-        self.on_send: Hook | None = None
+        self.on_send: SendHook | None = None
         self.on_recv: Hook | None = None
         self._caps = caps
         self._connect_s = connect_s
@@ -261,7 +262,7 @@ class Broker:
             self._exchange.part(link, exc.code, self._now_s)
         self._take_in(link)
 
-    def _sending(self, link: Link, packet: Packet) -> Verdict:
+    def _sending(self, link: Link, packet: Packet) -> Verdict | Outgoing:
         return None if self.on_send is None else self.on_send(link.client_id, packet)
 
     def _settle_links(self) -> None:

@@ -14,6 +14,7 @@ from rea_edge.emulated.wire import encode, frame_end
 
 Verdict = Literal["drop", "cut"] | float | None
 Hook = Callable[[str, Packet], Verdict]
+SendHook = Callable[[str, Packet], Verdict | Outgoing]
 
 READ_BYTES = 65_536
 # Beyond this much unsent output a link is not read from, QoS 0 is dropped and QoS 1 waits in its session's queue.
@@ -37,7 +38,11 @@ class Link:
     """A connected socket. It asks for a flush by putting itself into `dirty`."""
 
     def __init__(
-        self, sock: socket.socket, dirty: set["Link"], on_send: Callable[["Link", Packet], Verdict], now_s: float
+        self,
+        sock: socket.socket,
+        dirty: set["Link"],
+        on_send: Callable[["Link", Packet], Verdict | Outgoing],
+        now_s: float,
     ) -> None:
         self.sock = sock
         self.peer: Peer | None = None
@@ -94,8 +99,10 @@ class Link:
                 return True
             case None:
                 delay_s = 0.0
-            case seconds:
+            case float() | int() as seconds:
                 delay_s = seconds
+            case other:
+                raw, delay_s = encode(other, self.version), 0.0
         self._dirty.add(self)
         if delay_s or self._held:
             self._held.append((delay_s, raw))

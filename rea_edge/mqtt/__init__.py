@@ -1,14 +1,16 @@
 """The link to the broker; the only owner of paho. Holds no topics of ours and no meaning of a payload.
 
-Files import in this order: messages, backoff, sharing, versions, waiting, packets, settings, client, connection,
-feed, bell, life, link.
+Files import in this order: messages, backoff, fence, refusals, sharing, suspects, versions, waiting, window, packets,
+settings, client, connection, feed, bell, life, link.
 """
 
 from rea_edge.mqtt.link import Link
 from rea_edge.mqtt.messages import Controls, Incoming, LinkState, Outgoing, Session, Will
+from rea_edge.mqtt.refusals import BROKE, verdict
 from rea_edge.mqtt.settings import Address, LinkSettings, address_of, check_settings
 
 __all__ = [
+    "BROKE",
     "Address",
     "Controls",
     "Incoming",
@@ -20,4 +22,5 @@ __all__ = [
     "Will",
     "address_of",
     "check_settings",
+    "verdict",
 ]

@@ -28,17 +28,18 @@ from rea_edge.mqtt.client import (
     publish_properties,
     readable_topic,
 )
+from rea_edge.mqtt.fence import Fence
 from rea_edge.mqtt.messages import Incoming, Outgoing, Protocol, Will
 from rea_edge.mqtt.packets import PacketSocket
 from rea_edge.mqtt.settings import LinkSettings, address_of
+from rea_edge.mqtt.window import Window
 
 CONNACK_S = 10.0
 FIRST_CONNACK_S = 3.0  # some 3.1.1 brokers simply do not answer MQTT 5
 SUBACK_S = 10.0
-FENCE_S = 5.0
-FENCE_RETRY_S = 0.2
 NORMAL = 0x00
 UNSUPPORTED = 0x84
+TAKEN_OVER = 0x8E
 SILENT = 0x8D  # keep alive timeout
 TOPIC_INVALID = 0x90
 TOO_LARGE = 0x95
@@ -75,14 +76,6 @@ class Line(Struct, frozen=True, kw_only=True):
     controls: bool = False
 
 
-class Sent(Struct, frozen=True, kw_only=True):
-    """A QoS 1 message that waits for its acknowledgement."""
-
-    out: Outgoing
-    at_s: float
-    keep: bool
-
-
 class Connection:
     """Blocking `open`, then `turn` again and again until `stage` is `ended`; `reason` says how it ended."""
 
@@ -93,9 +86,10 @@ class Connection:
         self.answered = False  # CONNACK came
         self.unsupported = False  # the broker said that it does not know the protocol
         self.by_peer = False  # the other side ended it
+        self.taken_over = False  # it said, or did not say otherwise, that another client came with the same id
+        self.unacknowledged = False  # we ended it, because something sent was not acknowledged
         self.up_since_s = 0.0
         self.present = False
-        self.fenced = ears.fence is None
         self.refused: tuple[str, ...] = ()
         self.too_large = 0
         self.unreadable = 0
@@ -103,16 +97,12 @@ class Connection:
         self.line = line
         self._settings = line.settings
         self._ears = ears
-        self._nonce = nonce
-        self._fence_topic = ""
+        self._fence = Fence(ears.fence, nonce)
         self._intake = True
         self.window = WINDOW
         self._packet_most = OPTION_MOST
-        self._in_flight: dict[int, Sent] = {}
-        self._acked_s = 0.0  # when the last acknowledgement came
-        self._acked_at_s = 0.0  # when what it was for had been sent
+        self._in_flight = Window()
         self._due_s = 0.0
-        self._fence_due_s = 0.0
         self._packets: PacketSocket
         self._client = self._new_client()
 
@@ -160,6 +150,15 @@ class Connection:
         return self.stage == "ended"
 
     @property
+    def unheard(self) -> bool:
+        """What is published here does not come back, and nothing else is coming that it could be behind."""
+        return self.stage == "up" and self._fence.unheard(self.up_since_s, time.monotonic())
+
+    @property
+    def fenced(self) -> bool:
+        return self._fence.seen
+
+    @property
     def writable(self) -> bool:
         """Nothing waits in paho: only then is more handed over, so its unbounded queue stays empty."""
         return self.stage == "up" and not self._client.want_write()
@@ -173,12 +172,12 @@ class Connection:
 
     @property
     def in_flight(self) -> tuple[Outgoing, ...]:
-        return tuple(sent.out for sent in tuple(self._in_flight.values()))  # the inner copy is for other threads
+        return tuple(out for out in self._in_flight.all if out.topic != self._fence.topic)
 
     @property
     def kept(self) -> list[Outgoing]:
         """Of what is in flight, what nobody else has: to be sent again if this connection ends."""
-        return [sent.out for sent in self._in_flight.values() if sent.keep]
+        return self._in_flight.kept
 
     def send(self, out: Outgoing, *, keep: bool = False) -> None:
         """Hand one message over. The caller looks at `writable` first, and for QoS 1 at `room`."""
@@ -193,7 +192,7 @@ class Connection:
         except (ValueError, MQTTException) as exc:
             return self._give_up(out, TOPIC_INVALID, str(exc))
         if out.qos:
-            self._in_flight[info.mid] = Sent(out=out, at_s=time.monotonic(), keep=keep)
+            self._in_flight.put(info.mid, out, time.monotonic(), keep=keep)
         elif info.rc == MQTTErrorCode.MQTT_ERR_SUCCESS:
             self._ears.acknowledged(out, None)
         return None
@@ -259,13 +258,14 @@ class Connection:
     def _on_message(self, client: paho.Client, _user: object, message: paho.MQTTMessage) -> None:
         if not self._intake:
             return
+        self._fence.heard(time.monotonic())
         if self._packets.cut:
             self.too_large += 1
             log.warning("event=too_large_discarded limit=%d", self._settings.packet_max)
         elif (topic := readable_topic(message)) is None:
             self.unreadable += 1
             log.warning("event=topic_not_utf8")
-        elif not self._seen_fence(topic, bytes(message.payload)):
+        elif not self._fence.hear(topic, bytes(message.payload)):
             incoming = incoming_from(topic, message, waited=self._may_have_waited(), controls=self.line.controls)
             if not self._ears.accept(incoming) and message.qos:
                 raise NotAccepted
@@ -275,13 +275,13 @@ class Connection:
     def _on_publish(
         self, _client: paho.Client, _user: object, mid: int, code: ReasonCode, _properties: Properties | None
     ) -> None:
-        sent = self._in_flight.pop(mid, None)
-        if sent is not None:  # None: QoS 0, which paho reports too
-            self._acked_s, self._acked_at_s = time.monotonic(), sent.at_s
-            out = sent.out
+        out = self._in_flight.acknowledged(mid, time.monotonic())
+        if out is not None:  # None: QoS 0, which paho reports too
             if code.is_failure:
                 log.error("event=publish_refused topic=%r reason=%r", out.topic, str(code))
-            if out.topic != self._fence_topic:
+            if out.topic == self._fence.topic:
+                self._fence.refused = code.is_failure
+            else:
                 self._ears.acknowledged(out, code.value if code.is_failure else None)
 
     def _on_disconnect(
@@ -296,6 +296,7 @@ class Connection:
         if code.value == NORMAL and not told:
             return self._end("stopped", by_peer=False)
         reason = f"ended by the broker: {code}" if told else self._packets.trouble or f"ended: {code}"
+        self.taken_over = code.value == TAKEN_OVER if told else code.value != SILENT
         return self._end(reason, by_peer=code.value != SILENT)
 
     # --- the rest
@@ -317,29 +318,18 @@ class Connection:
         will = self._ears.before_connect()
         if will is not None:
             self._client.will_set(will.topic, will.payload, will.qos, will.retain)
-        if self._ears.fence is not None:
-            self._fence_topic = self._ears.fence()
+        self._fence.prepare()
 
     def _may_have_waited(self) -> bool:
-        if self._ears.fence is not None:
-            return not self.fenced
-        return self.present and self.stage != "up"
-
-    def _seen_fence(self, topic: str, payload: bytes) -> bool:
-        """True for every fence, also one of an earlier connection, which waited in the queue like the rest."""
-        if not self._fence_topic or topic.rpartition("/")[0] != self._fence_topic.rpartition("/")[0]:
-            return False
-        if topic == self._fence_topic and payload == self._nonce:
-            self.fenced = True
-        return True
+        return not self._fence.seen if self._fence.wanted else self.present and self.stage != "up"
 
     def _next_timer_s(self) -> float:
         now = time.monotonic()
         next_s = now + self._client.keepalive / 4  # the broker may have set a shorter one
         if self.stage != "up":
             next_s = min(next_s, self._due_s)
-        elif not self.fenced:
-            next_s = min(next_s, self._fence_due_s)
+        elif (due_s := self._fence.due_s(now)) is not None:
+            next_s = min(next_s, now + due_s)
         return next_s - now
 
     def _keep_timers(self, now: float) -> None:
@@ -347,19 +337,15 @@ class Connection:
             if now >= self._due_s:
                 self.close(f"no answer while {self.stage}")
             return
-        if self._acknowledgement_lost(now):
+        if self._in_flight.lost_one(self._settings.keepalive_s, now):
+            self.unacknowledged = True
             self.close("a publication was not acknowledged")  # MQTT sends it again only on a new connection
-        elif not self.fenced and now >= self._fence_due_s:
-            self._fence_due_s = now + (FENCE_S if self.ready_for(1) else FENCE_RETRY_S)
+        elif self._fence.due_s(now) == 0.0:
             if self.ready_for(1):
-                self.send(Outgoing(topic=self._fence_topic, payload=self._nonce))
-
-    def _acknowledgement_lost(self, now: float) -> bool:
-        """The oldest publication is overdue, and that is not just a slow link on which the others advance."""
-        oldest = next(iter(self._in_flight.values()), None)
-        if oldest is None or now - oldest.at_s <= self._settings.keepalive_s:
-            return False
-        return self._acked_at_s > oldest.at_s or now - self._acked_s > self._settings.keepalive_s
+                self._fence.is_sent(now)
+                self.send(Outgoing(topic=self._fence.topic, payload=self._fence.nonce))
+            else:
+                self._fence.has_no_room(now)
 
     def _give_up(self, out: Outgoing, reason: int, why: str) -> None:
         log.error("event=publish_refused topic=%r reason=%r", out.topic, why)

@@ -38,8 +38,10 @@ class Link:
     acknowledged, and the connection is closed so that the broker delivers it again after a rest. For QoS 0 the
     answer is ignored. `pull(limit)`: the first `limit` messages of the outbox that `published` was not told of yet,
     in order; those in flight may be among them and are skipped by `row`, so rows must never be used again.
-    `published(out, reason)`: the broker has it (reason None), or will never take it (an MQTT 5 reason code); after a
-    connection ends without it the message is pulled again. What is told with QoS 1 is reported here too, with no row.
+    `published(out, reason)`: the broker has it (reason None), or will never take it (an MQTT 5 reason code, or `BROKE`:
+    three connections ended while it was on the way); after a connection ends without it the message is pulled again.
+    What is told with QoS 1 is reported here too, with no row. `refused(out, reason)`: a row was refused for now, by
+    access rules or in passing, and rests.
     `before_connect()`: before each CONNECT, once the broker is reached; gives the will. `on_up(session)`: subscribed;
     gives the birth messages, sent before all else. `on_down(reason)`: after each `on_up`, when that session ended.
     `on_connected(old)`: before anything is accepted; whether the broker kept a session that this link has not made.
@@ -63,13 +65,14 @@ class Link:
         on_connected: Callable[[bool], None] = lambda old: None,
         fence: Callable[[], str] | None = None,
         controls: Controls | None = None,
+        refused: Callable[[Outgoing, int], None] = lambda _out, _reason: None,
     ) -> None:
         """Raises `ConfigInvalid` for settings that cannot work."""
         check_settings(settings)
         self._settings = settings
         self._subscriptions = subscriptions
         self._controls = controls
-        self._feed = Feed(pull, published)
+        self._feed = Feed(pull, published, refused)
         self._urgent = Feed(lambda _limit: (), published)
         self._accept = accept
         self._before_connect = before_connect
@@ -135,6 +138,7 @@ class Link:
             sessions=self._sessions,
             fenced=main is not None and all(one.fenced for one in lines),
             refused=_refused(life) if life is not None else (),
+            unheard=any(one.unheard for one in lines),
             last_error=self._last_error,
             controls=self._how_controls_go(life) if life is not None else "",
             in_flight=len(flying),
@@ -233,20 +237,20 @@ class Link:
         for one in life.lines:
             self._too_large += one.too_large
             self._unreadable += one.unreadable
-            (self._urgent if one.line.controls else self._feed).end(one.kept)
+            (self._urgent if one.line.controls else self._feed).end(one, blamed=one is first and _may_be_blamed(one))
         if was_up:
             self._tell_down(reason)
         self._session_made |= any(one.reached and not one.answered for one in life.lines if not one.line.controls)
         last = first or (life.lines[-1] if life.lines else None)
         if last is None:
-            return self._rest_after(life, by_peer=False)
+            return self._rest_after(life, taken_over=False)
         if self._controls is not None and not was_up:
             self._learn_of_controls(life, last)
         unanswered = last.reached and (last.unsupported or not last.answered)
         if unanswered and self._versions.unanswered(unsupported=last.unsupported):
             log.info("event=other_protocol next=%s reason=%r", self._versions.current, reason)
             return 0.0
-        return self._rest_after(life, by_peer=last.by_peer and was_up)
+        return self._rest_after(life, taken_over=last.taken_over and was_up and not last.in_flight)
 
     def _learn_of_controls(self, life: Life, ended: Connection) -> None:
         """What the end of a life that did not come up says of a second session."""
@@ -258,10 +262,10 @@ class Link:
         elif ended.answered:
             self._sharing.forget()
 
-    def _rest_after(self, life: Life, *, by_peer: bool) -> float:
+    def _rest_after(self, life: Life, *, taken_over: bool) -> float:
         up_since_s = life.main.up_since_s if life.main is not None else 0.0
         up_s = time.monotonic() - up_since_s if up_since_s else 0.0
-        rest_s = self._backoff.rest_s(up_s=up_s, ended_by_peer=by_peer, chance=random.random())
+        rest_s = self._backoff.rest_s(up_s=up_s, ended_by_peer=taken_over, chance=random.random())
         if self._backoff.contested:
             self._last_error = f"another client seems to use the id {self._settings.client_id!r}: {self._last_error}"
         if self._bell.stop_by_s is None:
@@ -282,6 +286,11 @@ class Link:
             self._beat_s = time.monotonic()
             poll.poll(min(left_s, TURN_S) * 1000)
             self._bell.hear()
+
+
+def _may_be_blamed(ended: Connection) -> bool:
+    """Whether the end may come of what was on the way."""
+    return ended.by_peer or ended.unacknowledged
 
 
 def _refused(life: Life) -> tuple[str, ...]:

@@ -88,6 +88,7 @@ class LinkState(Struct, frozen=True, kw_only=True):
     sessions: int = 0
     fenced: bool = False
     refused: tuple[str, ...] = ()
+    unheard: bool = False  # what is published does not come back where it should
     last_error: str = ""
     controls: str = ""  # `own` session or `shared` with the rest, and why; empty while not connected or not asked for
     in_flight: int = 0

@@ -105,7 +105,8 @@ def behind(db: Database, epoch: str, seen: Seen) -> str | None:
 
 def damaged_messages(db: Database) -> list[int]:
     """Rows of the outbox that must not be sent. They cost an answer, not the state."""
-    whole = {message.row for message in Inspection(db).pull()}
+    inspection = Inspection(db)
+    whole = {message.row for message in (*inspection.pull(), *inspection.aside())}
     rows = [row for (row,) in db.rows("SELECT row FROM outbox") if isinstance(row, int)]
     return [row for row in rows if row not in whole]
 

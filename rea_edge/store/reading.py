@@ -23,7 +23,8 @@ RUN_QUERY = f"SELECT {', '.join(f'run.{name}' for name in RUN)}, run.crc, reques
 _EVENT = f"SELECT {', '.join(EVENT)}, crc FROM event WHERE run = ? AND seq >= ? ORDER BY seq LIMIT ?"
 # Nothing of a run is on its way to the broker.
 NOT_WAITING = "row NOT IN (SELECT run FROM outbox WHERE run IS NOT NULL)"
-_OUTBOX = f"SELECT {', '.join(OUTBOX)}, crc FROM outbox ORDER BY row LIMIT ?"
+_OUTBOX = f"SELECT {', '.join(OUTBOX)}, crc FROM outbox WHERE kind <> 'aside' ORDER BY row LIMIT ?"
+_ASIDE = f"SELECT {', '.join(OUTBOX)}, crc FROM outbox WHERE kind = 'aside' ORDER BY row"
 
 
 class Reading(ABC):
@@ -125,6 +126,11 @@ class Reading(ABC):
             rows = db.rows(_OUTBOX, -1 if limit is None else limit + len(skip))
             wanted = [row for row in rows if row[0] not in skip][:limit]
             return [message for row in wanted if (message := self._message(row))]
+
+    def aside(self) -> list[OutboxRow]:
+        """The messages that were set aside, the oldest first."""
+        with self._held() as db:
+            return [message for row in db.rows(_ASIDE) if (message := self._message(row))]
 
     def meta_get(self, key: str) -> str | None:
         with self._held() as db:

@@ -12,7 +12,7 @@ from rea_edge.records import Outcome, State
 
 Column = int | float | str | bytes | None
 RunKind = Literal["task", "call"]
-MessageKind = Literal["state", "reply"]
+MessageKind = Literal["state", "reply", "aside"]
 Shown = Literal["yes", "dropped", "cleared"]
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -46,7 +46,8 @@ class EventRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutboxRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that waits to be published. `state`: only the newest of its topic matters; `reply`: each matters.
+    """A message that waits to be published. `state`: only the newest of its topic matters; `reply`: each matters;
+    `aside`: the broker will not take it, and it is kept only to be looked at.
 
     `run` is the row of the run whose state it is, None for any other message.
     """
@@ -64,7 +65,8 @@ class OutboxRow(msgspec.Struct, frozen=True, kw_only=True):
 class StoreUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What the store takes and has had to give up. `dropped` and `damaged` count rows since the start.
 
-    `outbox_published` of the `outbox_rows` have been published and go with the next transaction.
+    `outbox_published` of the `outbox_rows` have been published and go with the next transaction; `outbox_aside` are set
+    aside.
     """
 
     used_bytes: int
@@ -74,6 +76,7 @@ class StoreUsage(msgspec.Struct, frozen=True, kw_only=True):
     outbox_rows: int
     outbox_bytes: int
     outbox_published: int
+    outbox_aside: int
     dropped: int
     damaged: int
 

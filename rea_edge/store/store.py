@@ -129,6 +129,7 @@ class Store(Reading):
                 outbox_rows=db.number("SELECT count(*) FROM outbox"),
                 outbox_bytes=db.number("SELECT sum(length(topic) + length(payload)) FROM outbox"),
                 outbox_published=len(self._take_sent()),
+                outbox_aside=db.number("SELECT count(*) FROM outbox WHERE kind = 'aside'"),
                 dropped=self._dropped,
                 damaged=self._opened.damaged + len(self._spoiled),
             )

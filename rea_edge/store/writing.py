@@ -18,6 +18,7 @@ from rea_edge.store.reading import NOT_WAITING, RUN_QUERY, Reading, Worth
 from rea_edge.store.rows import Column, MessageKind, RunKind, RunRow, Shown, crc_of
 
 OWN_KEYS = frozenset({"epoch", "open", "lost"})  # of `meta`; the others are the callers'
+ASIDE_MOST = 20  # messages set aside
 FULL_SHARE = 0.75  # of the file's room; above it no run is accepted
 
 _CHANGING = ("state", "outcome", "seq", "shown", "ended_at")
@@ -128,6 +129,22 @@ class Transaction(Reading):
             self._shrink(db)
             return row
 
+    def set_aside(self, row: int) -> None:
+        """Keep a message that the broker will not take, but do not pull it again. Of more than `ASIDE_MOST` the oldest
+        goes. Its run, if it is a state, is free to be shown by a newer one."""
+        with self._held() as db:
+            found = db.one(f"SELECT {', '.join(OUTBOX)} FROM outbox WHERE row = ? AND kind <> 'aside'", row)
+            if found is None:
+                return
+            columns = dict(zip(OUTBOX, found, strict=True)) | {"kind": "aside", "run": None}
+            crc = crc_of("outbox", list(columns.values()))
+            db.change("UPDATE outbox SET kind = 'aside', run = NULL, crc = ? WHERE row = ?", crc, row)
+            db.change(
+                "DELETE FROM outbox WHERE kind = 'aside' AND row NOT IN"
+                " (SELECT row FROM outbox WHERE kind = 'aside' ORDER BY row DESC LIMIT ?)",
+                ASIDE_MOST,
+            )
+
     def meta_set(self, key: str, value: str | None) -> None:
         """Keep a setting of the caller's, or take it away with None."""
         assert key not in OWN_KEYS
@@ -227,7 +244,7 @@ class Transaction(Reading):
             count, size = db.one("SELECT count(*), sum(length(topic) + length(payload)) FROM outbox") or (0, 0)
             if _whole(count) <= self._cap.rows and _whole(size or 0) <= self._cap.bytes:
                 return
-            for row, run in db.rows("SELECT row, run FROM outbox ORDER BY kind = 'reply', row LIMIT 1"):
+            for row, run in db.rows("SELECT row, run FROM outbox ORDER BY kind <> 'state', row LIMIT 1"):
                 db.change("DELETE FROM outbox WHERE row = ?", row)
                 if run is not None:
                     self._show(db, _whole(run), "dropped")

@@ -25,6 +25,7 @@ class Station:
         self.answer: Callable[[Incoming], bool] = lambda _incoming: True
         self.greet: Callable[[Session], tuple[Outgoing, ...]] = lambda _session: births
         self.published: list[tuple[Outgoing, int | None]] = []
+        self.refused: list[tuple[Outgoing, int]] = []
         self.ups: list[Session] = []
         self.downs: list[str] = []
         self.connects = 0
@@ -43,6 +44,7 @@ class Station:
             on_down=self.downs.append,
             fence=fence,
             controls=controls,
+            refused=lambda out, reason: self.refused.append((out, reason)),
         )
 
     def post(
@@ -56,6 +58,10 @@ class Station:
             )
             self._outbox[self._rows] = out
         self.link.wake()
+
+    def drop(self, row: int) -> None:
+        with self._lock:
+            del self._outbox[row]
 
     @property
     def payloads(self) -> list[bytes]:

@@ -68,7 +68,8 @@ def test_no_more_than_ten_publications_are_ever_in_flight_also_after_a_reconnect
             sender.post("t/x", payload)
         with running(sender):
             sender.wait_empty()
-    assert received == [sent[:10], sent[:10], sent]
+    # After the first end any of them may be the one to blame, so they go one by one.
+    assert received == [sent[:10], sent[:1], sent]
 
 
 def test_a_publication_whose_acknowledgement_was_lost_is_sent_again(settings: Settings) -> None:
@@ -353,16 +354,6 @@ def test_a_refused_login_is_named_and_tried_again(settings: Settings) -> None:
             station.wait_up()
         finally:
             station.link.stop(None, 2.0)
-
-
-@pytest.mark.parametrize("protocol", ["5"])
-def test_a_publication_the_broker_forbids_is_reported_with_its_reason(settings: Settings) -> None:
-    with Emulated(access=lambda _peer, action, topic: (action, topic) != ("write", "no")) as broker:
-        station = Station(settings(broker.url, "b"))
-        station.post("no", b"x")
-        with running(station):
-            station.wait_empty()
-    assert [reason for _, reason in station.published] == [0x87]
 
 
 @pytest.mark.parametrize("protocol", ["5"])

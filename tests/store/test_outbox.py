@@ -192,3 +192,41 @@ def test_a_run_is_not_pruned_while_its_state_waits_or_was_dropped(folder: Path, 
     store.sent([message.row for message in store.pull()])
     with store.transaction() as tx:
         assert [run.row for run in tx.prune(older_than=9.0, keep_rows=9)] == [dropped]
+
+
+def test_a_message_set_aside_is_kept_and_not_pulled_and_its_run_can_be_shown_again(
+    store: Store, folder: Path, opened: Opener
+) -> None:
+    with store.transaction() as tx:
+        run, _ = tx.add_run("task", "me", "t1", "b", b"{}", None)
+        bad = tx.put("state", "s/1", b"old", retain=True, run=run.row)
+        tx.put("reply", "r/1", b"x")
+    with store.transaction() as tx:
+        tx.set_aside(bad)
+        tx.set_aside(bad)
+        tx.put("state", "s/1", b"new", retain=True, run=run.row)
+    assert topics(store) == ["r/1", "s/1"]
+    store.close()
+    again = opened(folder)
+    assert topics(again) == ["r/1", "s/1"]
+    assert [(one.row, one.kind, one.run, one.payload) for one in again.aside()] == [(bad, "aside", None, b"old")]
+    assert again.usage().outbox_aside == 1
+
+
+def test_no_more_than_twenty_messages_are_set_aside_the_oldest_goes(store: Store) -> None:
+    with store.transaction() as tx:
+        rows = [tx.put("reply", f"r/{number}", b"x") for number in range(25)]
+        for row in rows:
+            tx.set_aside(row)
+    assert [one.row for one in store.aside()] == rows[5:]
+    assert topics(store) == []
+
+
+def test_a_full_outbox_gives_up_states_before_what_was_set_aside(folder: Path, opened: Opener) -> None:
+    store = opened(folder, outbox_rows=3)
+    with store.transaction() as tx:
+        tx.set_aside(tx.put("reply", "r/0", b"x"))
+        for number in range(5):
+            tx.put("state", f"s/{number}", b"x")
+    assert topics(store) == ["s/3", "s/4"]
+    assert [one.topic for one in store.aside()] == ["r/0"]
