@@ -40,6 +40,7 @@ _LATER = frozenset(
     }
 )  # fmt: skip
 MAX_ENDPOINTS = 8
+ROOT_MOST = 120  # characters; with the longest names below it a topic has 256 bytes then, and some brokers refuse more
 
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
 _TLS = {"mqtts", "wss"}
@@ -109,6 +110,11 @@ def check_node(name: str, place: str) -> None:
 
 def check_broker(broker: Broker, table: str = "broker") -> None:
     """Refuse an address that cannot be used or would show passwords, and TLS files that would not be used."""
+    if len(broker.root) > ROOT_MOST:
+        raise ConfigInvalid(
+            f"{table}.root",
+            f"has {len(broker.root)} characters, at most {ROOT_MOST} leave room for topics in 256 bytes",
+        )
     if not is_root(broker.root):
         raise ConfigInvalid(f"{table}.root", f"expected one to four names with / between, got {broker.root!r}")
     address = _address(broker.url, f"{table}.url", ("mqtt", "mqtts", "ws", "wss", "unix"))

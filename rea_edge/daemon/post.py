@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from rea_edge.clock import Clock
 from rea_edge.config import Broker
 from rea_edge.daemon.complaints import Complaints
+from rea_edge.daemon.fitting import shorter
 from rea_edge.daemon.running import RunningStates
 from rea_edge.dial import controls_client_id, link_settings, node_client_id
 from rea_edge.errors import StoreBroken, StoreFull
@@ -17,6 +18,7 @@ from rea_edge.mqtt import Controls, Incoming, Link, LinkState, Outgoing, Session
 from rea_edge.report import Report
 from rea_edge.store import Store
 from rea_edge.topics import Topics
+from rea_edge.wire import PUBLISH_MAX
 
 log = logging.getLogger("rea_edge.post")
 
@@ -74,6 +76,7 @@ class Post:
             accept=self._accept,
             pull=self._pull,
             published=self._published,
+            shorter=shorter,
             refused=lambda out, reason: self.complaints.refused(out.topic, reason),
             before_connect=self._before_connect,
             on_connected=self._on_connected,
@@ -97,6 +100,7 @@ class Post:
         rule = f"its access rules must let this node write and read {base}/out/#"
         return [
             *(f"broker does not let us read {one}: check its access rules" for one in state.refused),
+            *(state.limits.words(PUBLISH_MAX) if state.limits is not None else ()),
             *([f"broker does not give back what this node publishes: {rule}"] if state.unheard else []),
             *self.complaints.words(),
         ]

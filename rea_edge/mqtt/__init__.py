@@ -1,7 +1,7 @@
 """The link to the broker; the only owner of paho. Holds no topics of ours and no meaning of a payload.
 
-Files import in this order: messages, backoff, fence, refusals, sharing, suspects, versions, waiting, window, packets,
-settings, client, connection, feed, bell, life, link.
+Files import in this order: limits, messages, backoff, fence, refusals, sharing, suspects, versions, waiting, window,
+packets, settings, client, connection, feed, bell, life, link.
 """
 
 from rea_edge.mqtt.link import Link

@@ -8,6 +8,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from rea_edge.mqtt.limits import Limits
 from rea_edge.mqtt.messages import Incoming, Outgoing, Protocol
 from rea_edge.mqtt.packets import PacketSocket, Stream
 from rea_edge.mqtt.settings import Address, LinkSettings, tls_context
@@ -136,6 +137,18 @@ def incoming_from(topic: str, message: paho.MQTTMessage, *, waited: bool, contro
         correlation=correlation if isinstance(correlation, bytes) else None,
         waited=waited,
         controls=controls,
+    )
+
+
+def limits_in(properties: Properties | None) -> Limits:
+    """What a CONNACK says of the broker. The keepalive it may set is paho's matter."""
+    plain = Limits()
+    return Limits(
+        packet_bytes=number_in(properties, "MaximumPacketSize", plain.packet_bytes),
+        retain=getattr(properties, "RetainAvailable", 1) != 0,
+        qos=min(plain.qos, getattr(properties, "MaximumQoS", plain.qos)),
+        wildcards=getattr(properties, "WildcardSubscriptionAvailable", 1) != 0,
+        session_s=getattr(properties, "SessionExpiryInterval", None),
     )
 
 

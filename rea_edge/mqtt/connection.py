@@ -19,16 +19,17 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from rea_edge.mqtt.client import (
-    OPTION_MOST,
     WINDOW,
     Client,
     connect_properties,
     incoming_from,
+    limits_in,
     number_in,
     publish_properties,
     readable_topic,
 )
 from rea_edge.mqtt.fence import Fence
+from rea_edge.mqtt.limits import TOPIC_MOST, Limits
 from rea_edge.mqtt.messages import Incoming, Outgoing, Protocol, Will
 from rea_edge.mqtt.packets import PacketSocket
 from rea_edge.mqtt.settings import LinkSettings, address_of
@@ -37,12 +38,14 @@ from rea_edge.mqtt.window import Window
 CONNACK_S = 10.0
 FIRST_CONNACK_S = 3.0  # some 3.1.1 brokers simply do not answer MQTT 5
 SUBACK_S = 10.0
+HEAD_BYTES = 64  # of a PUBLISH besides topics, correlation data and payload
 NORMAL = 0x00
 UNSUPPORTED = 0x84
 TAKEN_OVER = 0x8E
 SILENT = 0x8D  # keep alive timeout
 TOPIC_INVALID = 0x90
 TOO_LARGE = 0x95
+WILL_RETAIN_REFUSED, WILL_QOS_REFUSED = 0x9A, 0x9B
 
 log = logging.getLogger("rea_edge.mqtt")
 
@@ -54,7 +57,8 @@ class NotAccepted(Exception):
 
 
 class Ears(Struct, frozen=True, kw_only=True):
-    """What a connection tells its owner. `acknowledged` gets the reason code, None for good.
+    """What a connection tells its owner. `acknowledged` gets the reason code, None for good. `shorter` gives a payload
+    of at most so many bytes for one that is too large for the broker, None where there is none.
 
     `before_connect` is called when the broker is reached, right before the CONNECT that carries its will, and
     `connected` when it was taken, before anything is accepted: whether the broker had kept our session.
@@ -64,16 +68,20 @@ class Ears(Struct, frozen=True, kw_only=True):
     acknowledged: Callable[[Outgoing, int | None], None]
     before_connect: Callable[[], Will | None]
     connected: Callable[[bool], None]
+    shorter: Callable[[bytes, int], bytes | None]
     fence: Callable[[], str] | None
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """Whose session a connection takes up, what it hears, and what it once heard and must no longer."""
+    """Whose session a connection takes up, what it hears, and what it once heard and must no longer. The will is
+    lowered to what the broker was found to take: it says so only in its refusal."""
 
     settings: LinkSettings
     subscriptions: tuple[str, ...]
     dropped: tuple[str, ...] = ()
     controls: bool = False
+    will_retain: bool = True
+    will_qos: int = 1
 
 
 class Connection:
@@ -91,6 +99,7 @@ class Connection:
         self.up_since_s = 0.0
         self.present = False
         self.refused: tuple[str, ...] = ()
+        self._heard: tuple[str, ...] = ()
         self.too_large = 0
         self.unreadable = 0
         self.protocol = protocol
@@ -100,7 +109,8 @@ class Connection:
         self._fence = Fence(ears.fence, nonce)
         self._intake = True
         self.window = WINDOW
-        self._packet_most = OPTION_MOST
+        self.limits = Limits()
+        self.refusal = 0  # the code of a CONNACK that said no
         self._in_flight = Window()
         self._due_s = 0.0
         self._packets: PacketSocket
@@ -181,21 +191,31 @@ class Connection:
 
     def send(self, out: Outgoing, *, keep: bool = False) -> None:
         """Hand one message over. The caller looks at `writable` first, and for QoS 1 at `room`."""
-        if len(out.payload) + 3 * len(out.topic) + 512 > self._packet_most:
+        limits = self.limits
+        payload = self._fitting(out)
+        if payload is None:
             return self._give_up(out, TOO_LARGE, "larger than the broker takes")
+        if out.retain and not limits.retain and not payload:
+            return self._ears.acknowledged(out, None)  # nothing stands there that could be cleared
+        qos = min(out.qos, limits.qos)
         try:
             # Sent as they are, these would make the broker end the connection, again and again.
-            if not out.topic or "\0" in out.topic:
-                raise ValueError("no topic")
+            if not out.topic or "\0" in out.topic or len(out.topic.encode()) > TOPIC_MOST:
+                raise ValueError(f"no topic, or of more than {TOPIC_MOST} bytes")
             properties = publish_properties(out) if self.protocol == "5" else None
-            info = self._client.publish(out.topic, out.payload, min(out.qos, 1), out.retain, properties)
+            info = self._client.publish(out.topic, payload, qos, out.retain and limits.retain, properties)
         except (ValueError, MQTTException) as exc:
             return self._give_up(out, TOPIC_INVALID, str(exc))
-        if out.qos:
+        if qos:
             self._in_flight.put(info.mid, out, time.monotonic(), keep=keep)
         elif info.rc == MQTTErrorCode.MQTT_ERR_SUCCESS:
             self._ears.acknowledged(out, None)
         return None
+
+    def _fitting(self, out: Outgoing) -> bytes | None:
+        names = out.topic + (out.response_topic or "")
+        room = self.limits.packet_bytes - 3 * len(names) - len(out.correlation or b"") - HEAD_BYTES
+        return out.payload if len(out.payload) <= room else self._ears.shorter(out.payload, room)
 
     def stop_intake(self) -> None:
         """From now on nothing is accepted or acknowledged; the broker keeps it for the next connection."""
@@ -225,18 +245,21 @@ class Connection:
         self.answered = True
         if code.is_failure:
             self.unsupported = code.value == UNSUPPORTED
+            self.refusal = code.value
             return self._end(f"refused: {code}", by_peer=False)
         self.present = flags.session_present
         self._ears.connected(self.present)
         self.window = min(WINDOW, number_in(properties, "ReceiveMaximum", WINDOW))
-        self._packet_most = number_in(properties, "MaximumPacketSize", OPTION_MOST)
+        self.limits = limits_in(properties)
         self.up_since_s = time.monotonic()
         self._due_s = self.up_since_s + SUBACK_S
-        self.stage = "subscribing" if self.line.subscriptions else "up"
+        self._heard = self.limits.heard(self.line.subscriptions)
+        self.refused = tuple(one for one in self.line.subscriptions if one not in self._heard)
+        self.stage = "subscribing" if self._heard else "up"
         if self.present and self.line.dropped:
             self._client.unsubscribe(list(self.line.dropped))
-        if self.line.subscriptions:
-            self._subscribe(self.line.subscriptions)
+        if self._heard:
+            self._subscribe(self._heard)
         return None
 
     def _subscribe(self, names: tuple[str, ...]) -> None:
@@ -249,8 +272,8 @@ class Connection:
     def _on_subscribe(
         self, _client: paho.Client, _user: object, _mid: int, codes: list[ReasonCode], _properties: Properties | None
     ) -> None:
-        pairs = zip(self.line.subscriptions, codes, strict=False)
-        self.refused = tuple(name for name, code in pairs if code.is_failure)
+        pairs = zip(self._heard, codes, strict=False)
+        self.refused += tuple(name for name, code in pairs if code.is_failure)
         for name in self.refused:
             log.error("event=subscription_refused filter=%r", name)
         self.stage = "up"
@@ -317,7 +340,8 @@ class Connection:
         self._packets = packets
         will = self._ears.before_connect()
         if will is not None:
-            self._client.will_set(will.topic, will.payload, will.qos, will.retain)
+            qos, retain = min(will.qos, self.line.will_qos), will.retain and self.line.will_retain
+            self._client.will_set(will.topic, will.payload, qos, retain)
         self._fence.prepare()
 
     def _may_have_waited(self) -> bool:

@@ -28,6 +28,7 @@ class Calls(Struct, frozen=True, kw_only=True):
     before_connect: Callable[[], Will | None]
     connected: Callable[[bool], None]
     came_up: Callable[[], Sequence[Outgoing]]
+    shorter: Callable[[bytes, int], bytes | None]
     fence: Callable[[], str] | None
     controls_fence: Callable[[], str] | None
 
@@ -94,6 +95,7 @@ class Life:
             acknowledged=(self._urgent if line.controls else self._feed).acknowledged,
             before_connect=self._no_will if line.controls else self._one_will,
             connected=(lambda present: None) if line.controls else self._calls.connected,
+            shorter=self._calls.shorter,
             fence=self._calls.controls_fence if line.controls else self._calls.fence,
         )
 

@@ -16,7 +16,7 @@ from msgspec import structs
 from rea_edge.errors import OperatorError
 from rea_edge.mqtt.backoff import Backoff
 from rea_edge.mqtt.bell import Bell
-from rea_edge.mqtt.connection import Connection, Line, NotAccepted
+from rea_edge.mqtt.connection import WILL_QOS_REFUSED, WILL_RETAIN_REFUSED, Connection, Line, NotAccepted
 from rea_edge.mqtt.feed import Feed
 from rea_edge.mqtt.life import GOODBYE_S, TURN_S, Calls, Life
 from rea_edge.mqtt.messages import Controls, Incoming, LinkState, Outgoing, Phase, Session, Will
@@ -41,7 +41,8 @@ class Link:
     `published(out, reason)`: the broker has it (reason None), or will never take it (an MQTT 5 reason code, or `BROKE`:
     three connections ended while it was on the way); after a connection ends without it the message is pulled again.
     What is told with QoS 1 is reported here too, with no row. `refused(out, reason)`: a row was refused for now, by
-    access rules or in passing, and rests.
+    access rules or in passing, and rests. `shorter(payload, most)`: what to send in place of a payload that the broker
+    does not take, of at most `most` bytes; None: nothing, and it is reported as refused.
     `before_connect()`: before each CONNECT, once the broker is reached; gives the will. `on_up(session)`: subscribed;
     gives the birth messages, sent before all else. `on_down(reason)`: after each `on_up`, when that session ended.
     `on_connected(old)`: before anything is accepted; whether the broker kept a session that this link has not made.
@@ -66,6 +67,7 @@ class Link:
         fence: Callable[[], str] | None = None,
         controls: Controls | None = None,
         refused: Callable[[Outgoing, int], None] = lambda _out, _reason: None,
+        shorter: Callable[[bytes, int], bytes | None] = lambda _payload, _most: None,
     ) -> None:
         """Raises `ConfigInvalid` for settings that cannot work."""
         check_settings(settings)
@@ -80,6 +82,8 @@ class Link:
         self._on_connected = on_connected
         self._on_down = on_down
         self._fence = fence
+        self._shorter = shorter
+        self._will_retain, self._will_qos = True, 1
         self._sharing = Sharing(wanted=controls is not None)
         self._bell = Bell()
         self._versions = Versions(settings.protocol)
@@ -138,6 +142,7 @@ class Link:
             sessions=self._sessions,
             fenced=main is not None and all(one.fenced for one in lines),
             refused=_refused(life) if life is not None else (),
+            limits=main.limits if main is not None and self._phase == "up" else None,
             unheard=any(one.unheard for one in lines),
             last_error=self._last_error,
             controls=self._how_controls_go(life) if life is not None else "",
@@ -166,6 +171,7 @@ class Link:
             before_connect=self._before_connect,
             connected=self._connected,
             came_up=self._came_up,
+            shorter=self._shorter,
             fence=self._fence,
             controls_fence=self._controls.fence if self._controls is not None else None,
         )
@@ -188,7 +194,12 @@ class Link:
 
     def _next_lines(self) -> list[Line]:
         """The controls first: what of them waited at the broker is then served before all else that did."""
-        main = Line(settings=self._settings, subscriptions=self._subscriptions)
+        main = Line(
+            settings=self._settings,
+            subscriptions=self._subscriptions,
+            will_retain=self._will_retain,
+            will_qos=self._will_qos,
+        )
         if self._controls is None:
             return [main]
         heard = self._controls.subscriptions
@@ -244,6 +255,8 @@ class Link:
         last = first or (life.lines[-1] if life.lines else None)
         if last is None:
             return self._rest_after(life, taken_over=False)
+        if self._will_lowered(last.refusal):
+            return 0.0
         if self._controls is not None and not was_up:
             self._learn_of_controls(life, last)
         unanswered = last.reached and (last.unsupported or not last.answered)
@@ -251,6 +264,13 @@ class Link:
             log.info("event=other_protocol next=%s reason=%r", self._versions.current, reason)
             return 0.0
         return self._rest_after(life, taken_over=last.taken_over and was_up and not last.in_flight)
+
+    def _will_lowered(self, refusal: int) -> bool:
+        """The broker takes no will like ours; what it takes it says only here, where it is too late for this one."""
+        before = self._will_retain, self._will_qos
+        self._will_retain = self._will_retain and refusal != WILL_RETAIN_REFUSED
+        self._will_qos = 0 if refusal == WILL_QOS_REFUSED else self._will_qos
+        return before != (self._will_retain, self._will_qos)
 
     def _learn_of_controls(self, life: Life, ended: Connection) -> None:
         """What the end of a life that did not come up says of a second session."""

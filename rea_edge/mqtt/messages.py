@@ -5,6 +5,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rea_edge.mqtt.limits import Limits
+
 Protocol = Literal["5", "3.1.1"]
 Phase = Literal["new", "connecting", "up", "resting", "stopped"]
 
@@ -88,6 +90,7 @@ class LinkState(Struct, frozen=True, kw_only=True):
     sessions: int = 0
     fenced: bool = False
     refused: tuple[str, ...] = ()
+    limits: Limits | None = None  # of the broker, while connected
     unheard: bool = False  # what is published does not come back where it should
     last_error: str = ""
     controls: str = ""  # `own` session or `shared` with the rest, and why; empty while not connected or not asked for

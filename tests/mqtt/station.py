@@ -19,6 +19,7 @@ class Station:
         births: tuple[Outgoing, ...] = (),
         fence: Callable[[], str] | None = None,
         controls: Controls | None = None,
+        shorter: Callable[[bytes, int], bytes | None] = lambda _payload, _most: None,
     ) -> None:
         self.accepted: list[Incoming] = []
         self.offered: list[Incoming] = []
@@ -44,6 +45,7 @@ class Station:
             on_down=self.downs.append,
             fence=fence,
             controls=controls,
+            shorter=shorter,
             refused=lambda out, reason: self.refused.append((out, reason)),
         )
 
