@@ -146,7 +146,8 @@ def _question(tool: Tool, say: str, answer: Args | str, tools: Sequence[Tool]) -
     return Question(say, None)
 
 
-def _held_out(tools: Sequence[Tool], say: str) -> list[Tool]:
+def held_out(tools: Sequence[Tool], say: str) -> list[Tool]:
+    """The tools without the example that says this."""
     return [
         msgspec.structs.replace(tool, examples=tuple(one for one in tool.examples if one.say != say)) for tool in tools
     ]
@@ -168,7 +169,7 @@ def _result(
     seconds: float,
     cancel: Cancel,
 ) -> Result:
-    begun = _begun(server, candidate, _held_out(tools, question.say), question, protocol)
+    begun = _begun(server, candidate, held_out(tools, question.say), question, protocol)
     words, said, tokens, spent = list[Word](), list[str](), 0, 0.0
     for holds in (True, False) if question.guard else (True,):
         run = _played(server, begun, tools, question, holds=holds, seconds=seconds, cancel=cancel)

@@ -31,7 +31,7 @@ def returned(run: Run, head: OpenCall, event: Returned) -> Run:
         return opened(changed(run, because=telling.answer_from_guard(guard, value, acted="")), (guard.then,))
     sentence = telling.answer_from_guard(guard, value, acted=None)
     if verdict is False:
-        return _said(run, head, sentence)
+        return _said(changed(run, spared=(*run.spared, guard.then)), head, sentence)
     if is_one_line(run):
         return closed(run, outcome.gave_up(run, sentence))
     return told_result(run, head, sentence)

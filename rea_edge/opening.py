@@ -29,7 +29,7 @@ NEAREST = 6
 _BYTES_PER_TOKEN = 3  # the same careful estimate as a reservation's
 _TURN_TOKENS = 8  # what a chat template adds around one question and its answer
 _CANNOT = "no tool fits"
-_UNBOUNDED = Bounds(plain=True, whole=False)
+_UNBOUNDED = Bounds(plain=True)
 
 
 def opening(

@@ -6,7 +6,7 @@ What was done is taken from the journal; the model's words are never the proof.
 from msgspec import structs
 
 from rea_edge import criteria
-from rea_edge.records import Done, Ended, Finish, GiveUp, LimitName, Run
+from rea_edge.records import Call, Done, Ended, Finish, GiveUp, LimitName, Run
 
 LIMIT_WORDS: dict[LimitName, str] = {"steps": "questions to the model", "tokens": "tokens", "seconds": "active seconds"}
 
@@ -18,12 +18,27 @@ def incomplete(run: Run, finish: Finish) -> str | None:
     if run.observations < least:
         wanted = "one tool result" if least == 1 else f"{least} tool results"
         return f"Not complete yet: an answer must rest on at least {wanted} of this task; there are {run.observations}."
-    if missing := criteria.unmet(run):
+    if missing := criteria.unmet(run) or _owed(run):
         return f"Not complete yet: {missing}."
     if run.begun.protocol == "command":
         return None  # code writes the answer, and a line has no thought
     fault = _fault(finish, [offer.name for offer in run.begun.offers])
     return f"Not complete yet: {fault}" if fault else None
+
+
+def _owed(run: Run) -> str | None:
+    """Which act that the goal's words ask for was neither done nor found to be under a condition that does not hold."""
+    bounds = run.begun.bounds if run.begun else None
+    if bounds is None or not bounds.acts or run.begun is None or run.begun.protocol != "command":
+        return None
+    settled = [(one.tool, one.args) for one in run.done if one.result == "ok"]
+    settled += [(one.name, one.args) for one in run.spared]
+    for asked in bounds.acts:
+        if not any(asked.is_done_by(tool, args) for tool, args in settled):
+            from rea_edge import telling  # for a run of command lines alone
+
+            return f"{telling.label(Call(name=asked.tool, args=asked.args))} was not run"
+    return None
 
 
 def _fault(finish: Finish, tools: list[str]) -> str | None:
@@ -50,7 +65,7 @@ def finished(run: Run, finish: Finish) -> Ended:
 
     There the last line ends a run without the model's word for it, so that a criterion may be open still.
     """
-    if missing := criteria.unmet(run):
+    if missing := criteria.unmet(run) or _owed(run):
         return gave_up(run, f"not complete: {missing}")
     answer = "; ".join(run.answers) if run.begun and run.begun.protocol == "command" else finish.answer.strip()
     return Ended(outcome="achieved", answer=answer)
@@ -62,7 +77,9 @@ def gave_up(run: Run, reason: str) -> Ended:
 
 def given_up(run: Run, decision: GiveUp) -> Ended:
     """The model itself gives up."""
-    return gave_up(run, decision.reason or "the model gave no reason")
+    bounds = run.begun.bounds if run.begun else None
+    reasons = [decision.reason or "the model gave no reason", *([bounds.why] if bounds and bounds.why else [])]
+    return gave_up(run, ": ".join(reasons))
 
 
 def exceeded(run: Run, limit: LimitName) -> Ended:

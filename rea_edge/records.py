@@ -182,6 +182,7 @@ class Run(Frozen, frozen=True, kw_only=True):
     done: tuple[Done, ...] = ()
     observations: int = 0  # calls that returned a value
     answers: tuple[str, ...] = ()  # protocol command: sentences rendered from results
+    spared: tuple[Call, ...] = ()  # protocol command: acts whose condition did not hold
     last: str = ""  # the newest observation in words, for the fallback answer
     malformed: int = 0  # in a row
     unanswered: int = 0  # in a row

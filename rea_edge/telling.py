@@ -26,7 +26,7 @@ _OVER: dict[Op, str] = {
 def answer_from(call: Call, data: object) -> str:
     """Say what a call gave, from its recorded result: "read_sensor boiler: value is 45, unit is C"."""
     said = _said(data)
-    return _cut(f"{_label(call)}: {said}" if said else f"{_label(call)} was run")
+    return _cut(f"{label(call)}: {said}" if said else f"{label(call)} was run")
 
 
 def answer_from_guard(guard: Guard, data: object, acted: str | None) -> str:
@@ -60,7 +60,8 @@ def is_scalar(word: str) -> bool:
     return word in ("true", "false", "null") or bool(NUMBER.fullmatch(word))
 
 
-def _label(call: Call) -> str:
+def label(call: Call) -> str:
+    """A call in few words: "set_fan on", "set_valve percent=30"."""
     return " ".join([call.name, *(_argument(key, value, len(call.args)) for key, value in call.args.items())])
 
 
@@ -73,7 +74,7 @@ def _subject(call: Call) -> str:
     match list(call.args.values()):
         case [str(value)]:
             return value
-    return _label(call)
+    return label(call)
 
 
 def _said(data: object) -> str:

@@ -63,8 +63,14 @@ def tests(tool: Tool | Offer, bounds: Bounds) -> list[tuple[str, str, int | floa
         (path, op, value)
         for path in bounds.paths.get(tool.name, ())
         for op, value in bounds.tests
-        if path not in typed or _is_text(typed[path]) == isinstance(value, str)
+        if path not in typed or takes(typed[path], value)
     ]
+
+
+def takes(shape: Args, value: int | float | str) -> bool:
+    """Whether what is typed so may be compared with this value."""
+    few = shape.get("enum")
+    return _is_text(shape) == isinstance(value, str) and (not isinstance(few, list) or value in few)
 
 
 def call_forms(tool: Tool | Offer) -> str:

@@ -5,12 +5,15 @@ word means, which comparison. What a goal does not speak for is not offered, so 
 rather than an act. Pure; holds no grammar (see `decision.grammar`) and asks nothing.
 
 The rules, all for acts (a reading harms nobody, it needs a word in common with its tool):
-an act's tool is named in the goal, and of several no one is run in a run of one line; each of its values is in the
-goal or stands for a word of it; every number of the goal is used exactly once; where the goal has words of a
-condition, the act stands under one whose comparison an example has shown; a goal that negates, delays or excepts
-speaks for no act.
+the goal is cut at its word of a condition, and what stands in the condition never speaks for the act, nor the other way
+round; what is ordered is read piece by piece, each piece names one tool (or goes on with the one before), says each
+value in one way only, by itself or by a word that an example taught for it, and uses each of its numbers once, in a
+unit that the tool knows; a condition compares one thing with one number or text, in words of the examples or in the few
+that mean the same everywhere, and has no unknown word; what negates, delays, excepts, relates or adds something speaks
+for no act. All that is asked for is offered, or nothing of it: a part must not pass for the whole.
 
-Inside, a file imports only from those before it: words, lessons, values, heard.
+Inside, a file imports only from those before it: words, comparing, clauses, lessons, values, naming, chosen,
+conditions, orders, heard.
 """
 
 from collections.abc import Sequence
@@ -25,6 +28,4 @@ def narrowed(goal: str, tools: Sequence[Tool], commands: int) -> tuple[tuple[Too
 
     `commands` is how many lines may run. The same goal and tools give the same.
     """
-    heard = Heard(goal, tools, commands)
-    kept = [narrow for tool in tools if (narrow := heard.narrow(tool)) is not None]
-    return tuple(kept), heard.bounds()
+    return Heard(goal, tools, commands).narrowed()

@@ -1,211 +1,152 @@
 """A goal beside what the examples teach: which tools, values and comparisons its words speak for."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from rea_edge.bounds import Bounds
-from rea_edge.decision.grammar import choices, paths
-from rea_edge.evidence.lessons import Lesson, lessons, shares, spoken_for
-from rea_edge.evidence.values import allows, few_of, is_number, only
-from rea_edge.evidence.words import COMMON, HELD_BACK, IF, QUESTION, before_place, first_word, numbers, operands, words
-from rea_edge.records import Args, Calls, Guard, Tool
-
-_STEM = 4  # letters that two forms of a word share
-_NAMING = 0.5  # a word that names a tool stands in at least this share of its examples
+from rea_edge.bounds import Asked, Bounds
+from rea_edge.decision.grammar import choices, paths, takes
+from rea_edge.evidence.chosen import Chosen, parameters
+from rea_edge.evidence.clauses import Clauses, blanked, clauses
+from rea_edge.evidence.conditions import Test, compared_texts, cues, guards, test_of
+from rea_edge.evidence.naming import is_of_heat, of_act, taught_by, telling_of
+from rea_edge.evidence.orders import Orders, Plan
+from rea_edge.evidence.values import few_of, only
+from rea_edge.evidence.words import ASKING, COMMON, POLITE, PRONOUN, QUESTION, first_word, plain, words
+from rea_edge.records import Args, Tool
 
 
 class Heard:
     """A goal beside what the examples teach."""
 
     def __init__(self, goal: str, tools: Sequence[Tool], commands: int) -> None:
-        self._goal = goal
-        self._words = words(goal)
-        self._numbers = numbers(goal)
-        self._tools = tools
-        self._lessons = [lesson for _, lesson in lessons(tools)]
+        goal = plain(goal)
+        self._reads = [tool for tool in tools if tool.effect == "read"]
         self._acts = [tool for tool in tools if tool.effect != "read"]
-        self._one_line = commands == 1
+        self._taught = taught_by(tools)
+        self._lessons = self._taught.lessons
+        self._commands = commands
         self._asks = first_word(goal) in QUESTION
-        self._conditional = bool(self._words & (self._cues() | IF))
-        self._tests = self._comparisons() if self._conditional else []
-        self._named = {tool.name for tool in self._acts if self._words & self._names(tool)}
-
-    def bounds(self) -> Bounds:
-        return Bounds(
-            plain=not self._conditional,
-            # A goal that names a device orders something: a reading would pass for having done it.
-            reads=not (self._named and self._one_line) or self._asks,
-            tests=tuple(dict.fromkeys((op, value) for op, value, _ in self._tests)),
-            paths={tool.name: self._paths(tool) for tool in self._tools if tool.effect == "read"}
-            if self._tests
-            else {},
-            numbers=self._numbers,
-            whole=self._one_line,
+        cut = clauses(goal, cues(self._lessons), compared_texts(self._lessons, tools))
+        self._conditional = bool(cut.condition.strip())
+        self._test = test_of(cut, self._lessons, tools) if self._conditional else None
+        self._goal = Chosen(goal, self._taught)
+        self._about = Chosen(_without(goal, self._test), self._taught)
+        self._compared = self._what_is_compared(cut)
+        self._orders = Orders(
+            cut.order if cut.parted else _without(cut.order, self._test),
+            _without(cut.condition, self._test),
+            self._about,
+            self._acts,
+            self._taught,
+            self._reading_words() - {word for tool in self._reads for word in _value_words(tool)},
         )
 
-    def narrow(self, tool: Tool) -> Tool | None:
-        if tool.effect == "read":
-            return self._narrow_read(tool)
-        if tool.name not in self._named or (self._one_line and len(self._named) > 1):
+    def narrowed(self) -> tuple[tuple[Tool, ...], Bounds]:
+        """The tools that the goal speaks for, cut down to what it says, and the bounds of a line."""
+        reads = [some for tool in self._reads if (some := self._read(tool))]
+        places = {tool.name: found for tool in reads if self._test and (found := self._paths(tool))}
+        # What is compared is one thing in one place, or nothing is.
+        certain = len(places) == 1 and all(len(found) == 1 for found in places.values())
+        plan = self._orders.plan() if not self._asks and (certain or not self._conditional) else None
+        # Part of what is asked must not pass for the whole.
+        acts = plan.acts if plan and plan.lines <= self._commands else []
+        bounds = Bounds(
+            plain=not self._conditional,
+            reads=self._asks or self._commands > 1 or not self._is_an_order(),
+            tests=((self._test.op, self._test.value),) if self._test and certain else (),
+            paths=places if certain else {},
+            acts=tuple(_asked(tool) for tool in acts),
+            why="" if acts or self._asks or not self._is_an_order() else self._why_not(plan),
+        )
+        return (*reads, *_merged(acts)), bounds
+
+    # --- readings
+
+    def _read(self, tool: Tool) -> Tool | None:
+        telling = telling_of(tool, [other for other in self._reads if other is not tool], self._lessons)
+        heard = self._compared if self._test else self._goal
+        if telling is None:
+            # Nothing was taught about it: offered for a question, never compared unless its name is said.
+            return tool if not self._test or heard.words & set(tool.name.split("_")) else None
+        if not (heard.words & telling or heard.mentions(tool)):
             return None
-        if self._asks:
-            return None
-        # Where several lines may run, a goal may be a sequence.
-        held_back = HELD_BACK if self._one_line else HELD_BACK - {"then"}
-        if self._conditional and self._one_line:
-            held_back |= {"and"}
-        if self._words & held_back - self._allowed_words(tool):
-            return None
-        return self._with_values(tool, strict=True)
-
-    # --- tools
-
-    def _narrow_read(self, tool: Tool) -> Tool | None:
-        own = [lesson for lesson in self._lessons if lesson.act is not None and self._about(lesson, tool)]
-        if not own:
-            return tool  # nothing was taught about it
-        others = [lesson for lesson in self._lessons if lesson not in own]
-        foreign = frozenset(word for lesson in others for word in lesson.words)
-        telling = frozenset(word for lesson in own for word in lesson.words) - foreign - COMMON
-        if not (self._words & telling or self._mentions(tool)):
-            return None
-        return self._with_values(tool, strict=self._conditional)
-
-    def _about(self, lesson: Lesson, tool: Tool) -> bool:
-        return isinstance(lesson.decision, Calls) and lesson.decision.calls[0].name == tool.name
-
-    def _mentions(self, tool: Tool) -> bool:
-        return any(self._spoken(some) or self._nearly(some) for _, some in few_of(tool))
-
-    def _nearly(self, values: Iterable[object]) -> list[object]:
-        """Values of which the goal has another form: "humid" for humidity. Enough for a reading, not for an act."""
-        texts = [value for value in values if isinstance(value, str)]
-        near = ((value, word) for value in texts for word in self._words if min(len(word), len(value)) >= _STEM)
-        return [value for value, word in near if value.startswith(word) or word.startswith(value)]
-
-    def _names(self, tool: Tool) -> frozenset[str]:
-        """The words that name an acting tool: parts of its name, else the words its examples have in common."""
-        own = [lesson for lesson in self._lessons if lesson.act is not None and lesson.act.name == tool.name]
-        parts = frozenset(tool.name.split("_"))
-        if not own:
-            return parts - {part for other in self._acts if other.name != tool.name for part in other.name.split("_")}
-        share = shares(own)
-        elsewhere = [
-            shares([lesson for lesson in self._lessons if lesson.act is not None and lesson.act.name == other.name])
-            for other in self._acts
-            if other.name != tool.name
-        ]
-        refused = shares([lesson for lesson in self._lessons if lesson.decision is None])
-        values = {word for _, some in few_of(tool) for value in some for word in words(str(value))}
-        telling = {
-            word: part
-            for word, part in share.items()
-            if part >= _NAMING
-            and word not in COMMON | values
-            and all(there.get(word, 0.0) < part / 2 for there in elsewhere)
-            and refused.get(word, 0.0) < part / 2
-        }
-        most = max(telling.values(), default=0.0)
-        named = frozenset(word for word in telling if word in parts)
-        return named or frozenset(word for word, part in telling.items() if part == most)
-
-    def _allowed_words(self, tool: Tool) -> frozenset[str]:
-        own = (lesson.words for lesson in self._lessons if lesson.act is not None and lesson.act.name == tool.name)
-        return frozenset(word for said in own for word in said)
-
-    # --- conditions
-
-    def _guards(self) -> list[tuple[Lesson, Guard]]:
-        return [(lesson, lesson.decision) for lesson in self._lessons if isinstance(lesson.decision, Guard)]
-
-    def _cues(self) -> frozenset[str]:
-        """Words that stand in guarded examples alone."""
-        counted = Counter(word for lesson, _ in self._guards() for word in lesson.words)
-        # A noun that by chance no other example has is no cue: a cue is taught with more than one tool or twice.
-        return frozenset(word for word, count in counted.items() if count > 1) - self._plain_words()
-
-    def _comparisons(self) -> list[tuple[str, int | float | str, int]]:
-        """What the goal compares with, how, and where that stands in it: the examples show the words right before."""
-        taught: list[tuple[frozenset[str], object]] = []
-        for lesson, guard in self._guards():
-            for value, at in operands(lesson.say, [guard.value]):
-                taught += (
-                    [(before_place(lesson.say, at) - self._plain_words(), guard.op)] if value == guard.value else []
-                )
-        texts = {guard.value for _, guard in self._guards() if isinstance(guard.value, str)}
-        return [
-            (str(op), value, at)
-            for value, at in operands(self._goal, [*self._numbers, *sorted(texts)])
-            for op in dict.fromkeys(spoken_for(before_place(self._goal, at), taught))
-        ]
-
-    def _plain_words(self) -> frozenset[str]:
-        return frozenset(word for one in self._lessons if not isinstance(one.decision, Guard) for word in one.words)
-
-    def _paths(self, tool: Tool) -> tuple[str, ...]:
-        """Where a result may be compared: as in an example, else in the only place there is."""
-        shown = dict.fromkeys(guard.path for _, guard in self._guards() if guard.read.name == tool.name)
-        return tuple(shown) or tuple(path for path, _ in paths(tool.returns) if len(paths(tool.returns)) == 1)
-
-    # --- values
-
-    def _with_values(self, tool: Tool, *, strict: bool) -> Tool | None:
-        """The tool with each parameter cut down to the values the goal speaks for; None if one has none (strict)."""
-        shapes = tool.parameters.get("properties")
-        required = tool.parameters.get("required")
-        if not isinstance(shapes, dict):
-            return tool
         cut: Args = {}
-        for key, shape in shapes.items():
-            values = self._values(tool, key, shape)
-            needed = isinstance(required, list) and key in required
-            if values is None or (not values and not strict):
+        for key, shape, required in parameters(tool):
+            values = heard.of(tool, key, shape)
+            if self._test and values:
+                # Of several things that are named, the last one before the comparison is what is compared.
+                values = [max(values, key=heard.last_place)]
+            elif values == [] and not self._test:
+                values = heard.nearly(choices(shape) or ()) or None
+            if values is None:
                 cut[key] = shape
             elif values:
                 cut[key] = only(values)
-            elif needed:
+            elif required:
                 return None
         return msgspec.structs.replace(tool, parameters={**tool.parameters, "properties": cut})
 
-    def _values(self, tool: Tool, key: str, shape: object) -> list[object] | None:
-        """The values of a parameter that the goal speaks for; None where any text may stand."""
-        few = choices(shape)
-        if few is not None and not all(isinstance(value, int) and not isinstance(value, bool) for value in few):
-            spoken = self._spoken(few)
-            if tool.effect == "read" and self._tests and len(spoken) > 1:
-                # Of several things that are named, the last one before the comparison is what is compared.
-                before = self._goal.lower()[: self._tests[0][2]]
-                spoken.sort(key=lambda value: before.rfind(str(value).lower()))
-                spoken = spoken[-1:]
-            if not spoken and tool.effect == "read" and not self._tests:
-                spoken = self._nearly(few)
-            return spoken or [value for value in few if value in self._meant(key, few)]
-        if few is None and not is_number(shape):
-            return None
-        said = [int(number) if number.is_integer() else number for number in self._numbers]
-        # A number that only a word stands for: with any word that was never taught it might be another number.
-        known = self._words <= frozenset(word for one in self._lessons for word in one.words) | COMMON
-        meant = [value for value in self._meant(key, few) if isinstance(value, int | float) and known]
-        fits = [value for value in dict.fromkeys([*said, *meant]) if few is None or value in few]
-        return [value for value in fits if allows(shape, value)]
+    def _what_is_compared(self, cut: Clauses) -> Chosen:
+        """The words before the comparison; the whole goal's where they say only "it"."""
+        if self._test is None:
+            return self._goal
+        said = Chosen(cut.condition[: self._test.at], self._taught)
+        unsaid = said.words & PRONOUN and not any(said.mentions(tool) for tool in self._reads)
+        return self._about if unsaid else said
 
-    def _spoken(self, values: Iterable[object]) -> list[object]:
-        return [value for value in values if isinstance(value, str) and words(value) and words(value) <= self._words]
+    def _paths(self, tool: Tool) -> tuple[str, ...]:
+        """Where a result may be compared: as in an example, else in the only place there is."""
+        assert self._test is not None
+        if self._test.heat and not is_of_heat(tool, self._lessons):
+            return ()
+        shown = dict.fromkeys(guard.path for _, guard in guards(self._lessons) if guard.read.name == tool.name)
+        typed = dict(paths(tool.returns))
+        found = shown or (typed if len(typed) == 1 else {})
+        return tuple(path for path in found if path not in typed or takes(typed[path], self._test.value))
 
-    def _meant(self, key: str, few: Sequence[object] | None) -> list[object]:
-        """Values that a word of the goal stands for in an example without numbers ("halfway")."""
-        pairs = [
-            (lesson.words, lesson.decision.calls[0].args[key])
-            for lesson in self._lessons
-            if isinstance(lesson.decision, Calls) and key in lesson.decision.calls[0].args
-        ]
-        plain = [
-            (lesson.words, lesson.decision.calls[0].args[key])
-            for lesson in self._lessons
-            if isinstance(lesson.decision, Calls) and key in lesson.decision.calls[0].args and not lesson.numbers
-        ]
-        taught = [value for _, value in plain]
-        found = spoken_for(self._words - COMMON, pairs)
-        return [value for value in found if value in taught and (few is None or value in few)]
+    def _reading_words(self) -> frozenset[str]:
+        told = (lesson.words for tool in self._reads for lesson in of_act(self._lessons, tool))
+        return frozenset(word for said in told for word in said) - COMMON - POLITE
+
+    # --- acts
+
+    def _why_not(self, plan: Plan | None) -> str:
+        if plan and plan.lines > self._commands:
+            may = "one may run" if self._commands == 1 else f"{self._commands} may run"
+            return f"the goal asks for {plan.lines} commands, and {may} (commands of the task type)"
+        return (
+            "the goal's words do not say for certain what is to be done; the tools' examples are what they are held to"
+        )
+
+    def _is_an_order(self) -> bool:
+        """Whether a reading would pass for having done something: a device is named, or there is a condition and under
+        it something that is no question."""
+        unknown = self._orders.words - COMMON - POLITE - ASKING - self._reading_words()
+        return bool(self._orders.named() or (self._conditional and unknown))
+
+
+def _without(text: str, test: Test | None) -> str:
+    return blanked(text, [(test.at, test.end)]) if test else text
+
+
+def _value_words(tool: Tool) -> frozenset[str]:
+    return frozenset(word for _, some in few_of(tool) for value in some for word in words(str(value)))
+
+
+def _asked(tool: Tool) -> Asked:
+    fixed = ((key, choices(shape)) for key, shape, _ in parameters(tool))
+    return Asked(tool.name, {key: few[0] for key, few in fixed if few is not None and len(few) == 1})
+
+
+def _merged(acts: Sequence[Tool]) -> list[Tool]:
+    """Each tool once, with every value that one of its acts has."""
+    found: dict[str, Tool] = {}
+    for tool in acts:
+        other = found.setdefault(tool.name, tool)
+        shapes = {key: shape for key, shape, _ in parameters(other)}
+        for key, shape, _ in parameters(tool):
+            few, more = choices(shapes.get(key, shape)), choices(shape)
+            shapes[key] = only(list(dict.fromkeys([*few, *more]))) if few is not None and more is not None else shape
+        found[tool.name] = msgspec.structs.replace(other, parameters={**other.parameters, "properties": shapes})
+    return list(found.values())

@@ -7,15 +7,19 @@ from msgspec import Struct
 
 from rea_edge.decision.command import read_line
 from rea_edge.errors import DecisionRejected
-from rea_edge.evidence.words import numbers, words
+from rea_edge.evidence.clauses import clauses
+from rea_edge.evidence.words import numbers, plain, words
 from rea_edge.records import Args, Call, Calls, Guard, Offer, Tool
 
 
 class Lesson(Struct, frozen=True):
-    """One example as it is learned from. `decision` is None for `cannot`."""
+    """One example as it is learned from: all its words, those outside its condition, those inside, and the numbers
+    outside. `decision` is None for `cannot`."""
 
     say: str
     words: frozenset[str]
+    ordered: frozenset[str]
+    conditional: frozenset[str]
     numbers: tuple[float, ...]
     decision: Calls | Guard | None
 
@@ -29,7 +33,7 @@ class Lesson(Struct, frozen=True):
         return None
 
 
-def lessons(tools: Sequence[Tool]) -> list[tuple[Tool, Lesson]]:
+def lessons_of(tools: Sequence[Tool]) -> list[tuple[Tool, Lesson]]:
     """Every example that can be read, with the tool it belongs to."""
     offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in tools]
     found = []
@@ -39,8 +43,16 @@ def lessons(tools: Sequence[Tool]) -> list[tuple[Tool, Lesson]]:
                 decision = _decision(tool, example.answer, offers)
             except DecisionRejected:
                 continue
-            found.append((tool, Lesson(example.say, words(example.say), numbers(example.say), decision)))
+            found.append((tool, _lesson(plain(example.say), decision)))
     return found
+
+
+def _lesson(say: str, decision: Calls | Guard | None) -> Lesson:
+    heard = words(say)
+    if not isinstance(decision, Guard):
+        return Lesson(say, heard, heard, frozenset(), numbers(say), decision)
+    cut = clauses(say, heard, [decision.value] if isinstance(decision.value, str) else [])
+    return Lesson(say, heard, words(cut.order), words(cut.condition), numbers(cut.order), decision)
 
 
 def _decision(tool: Tool, answer: Args | str, offers: Sequence[Offer]) -> Calls | Guard | None:
@@ -62,5 +74,6 @@ def spoken_for(heard: frozenset[str], pairs: Sequence[tuple[frozenset[str], obje
 
 
 def shares(taught: Sequence[Lesson]) -> dict[str, float]:
-    counted = Counter(word for lesson in taught for word in lesson.words)
+    """In which part of the examples each ordering word stands."""
+    counted = Counter(word for lesson in taught for word in lesson.ordered)
     return {word: count / len(taught) for word, count in counted.items()}

@@ -41,3 +41,11 @@ def only(values: Sequence[object]) -> Args:
     if all(isinstance(value, str) for value in values):
         return {"enum": list(values)}
     return {"anyOf": [{"const": value} for value in values]}
+
+
+def fits(shape: object, value: object) -> bool:
+    """Whether a parameter takes this value."""
+    few = choices(shape)
+    if few is not None:
+        return value in few
+    return isinstance(value, int | float) and is_number(shape) and allows(shape, value)

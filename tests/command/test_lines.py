@@ -12,7 +12,7 @@ from rea_edge.records import Decision, Tool
 from tests.command.gbnf import Grammar
 from tests.command.tools import OFFERS, TOOLS
 
-BOUNDS = Bounds(plain=True, tests=((">", 60),), paths={"read_sensor": ("value",)}, numbers=(60.0,))
+BOUNDS = Bounds(plain=True, tests=((">", 60),), paths={"read_sensor": ("value",)})
 
 
 def anything(decision: Decision) -> bool:
@@ -37,7 +37,7 @@ def test_what_is_refused_is_not_listed_and_the_ends_always_are() -> None:
 @pytest.mark.parametrize(
     ("bounds", "left_out"),
     [
-        pytest.param(Bounds(plain=False, numbers=()), "set_fan", id="no act without its condition"),
+        pytest.param(Bounds(plain=False), "set_fan", id="no act without its condition"),
         pytest.param(Bounds(plain=True, reads=False), "read_sensor", id="no reading for an order"),
     ],
 )

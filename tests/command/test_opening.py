@@ -146,7 +146,7 @@ def test_where_more_lines_may_run_each_example_is_played_to_its_end() -> None:
 
 
 def test_lines_within_bounds_are_listed_for_servers_with_grammars_and_with_json_schema() -> None:
-    bounds = Bounds(plain=True, whole=False)
+    bounds = Bounds(plain=True)
     one = constraint("command", TOOLS[:2], llama_cpp=True, commands=1, bounds=bounds)
     assert json.loads("{" + one + "}")["grammar"].startswith('root ::= "read_sensor boiler" | ')
     schema = json.loads(
