@@ -27,18 +27,25 @@ class Clauses(Struct, frozen=True):
 def clauses(goal: str, cues: frozenset[str], texts: Sequence[str]) -> Clauses:
     """Cut a goal at its word of a condition. `texts` are what a reading may be compared with, besides numbers.
 
-    Where only taught `cues` say that there is a condition, nobody knows where it ends: the order is then the whole goal
-    without what it compares with.
+    Where only taught `cues` say that there is a condition, it is the part between commas that has a cue; without a comma
+    nobody knows where it ends: the order is then the whole goal without what it compares with.
     """
     places = _places(goal)
     if not places:
-        if not words(goal) & cues:
-            return Clauses(goal, " " * len(goal))
-        return Clauses(blanked(goal, [(found.at, found.end) for found in operands(goal, texts)]), goal, parted=False)
+        return _taught_clauses(goal, cues, texts) if words(goal) & cues else Clauses(goal, " " * len(goal))
     start, end = places[0], _end(goal, places[0], texts)
     before, after = _says(goal[:start]), _says(goal[end:])
     condition = " " * start + goal[start:end] + " " * (len(goal) - end)
     return Clauses(blanked(goal, [(start, end)]), condition, certain=len(places) == 1 and not (before and after))
+
+
+def _taught_clauses(goal: str, cues: frozenset[str], texts: Sequence[str]) -> Clauses:
+    parts = [(part.start(), part.end()) for part in re.finditer(r"[^,，]+", goal)]
+    inside = [(start, end) for start, end in parts if words(goal[start:end]) & cues]
+    outside = [span for span in parts if span not in inside]
+    if len(parts) == 2 and len(inside) == 1:
+        return Clauses(blanked(goal, inside), blanked(goal, outside))
+    return Clauses(blanked(goal, [(found.at, found.end) for found in operands(goal, texts)]), goal, parted=False)
 
 
 def _end(goal: str, start: int, texts: Sequence[str]) -> int:

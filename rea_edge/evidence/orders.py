@@ -115,7 +115,8 @@ class Orders:
                 fixed[key] = values
             elif required:
                 return None
-        chosen = single(fixed, heard.numbers)
+        # A number may also belong to a text that the model writes.
+        chosen = single(fixed, () if free else heard.numbers)
         return None if chosen is None else _with(tool, chosen, free)
 
     def _elsewhere(self, tool: Tool, heard: Chosen, key: str, shape: object, before: Sequence[Tool]) -> list[object]:

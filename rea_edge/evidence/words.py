@@ -48,7 +48,7 @@ _SAME = {"shut": "close", "halt": "stop", "begin": "start", "commence": "start"}
 _WORD = re.compile(r"[^\W\d_]+|[\d]+")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _NOT = re.compile(r"\bcannot\b|(?:\bca)?n['’]t\b")
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"(?:(?<![\w.])|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))-?\d+(?:\.\d+)?")
 _WINDOW = 2  # words before an operand that say how it is compared
 
 

@@ -193,6 +193,47 @@ def test_a_script_without_blanks_is_heard_by_pairs_of_characters() -> None:
 
 
 @pytest.mark.parametrize(
+    ("goal", "offered"),
+    [
+        pytest.param("如果锅炉高于60度，就打开水泵", 'if read_sensor "锅炉" -> value > 60 then set_pump on', id="over"),
+        pytest.param(
+            "如果房间不高于20度，关闭水泵", 'if read_sensor "房间" -> value <= 20 then set_pump off', id="not over"
+        ),
+        pytest.param("如果锅炉没有超过60度，就打开水泵", None, id="a negation nobody knows"),
+        pytest.param("如果锅炉超过60度，就打开水泵，否则关闭", None, id="otherwise"),
+        pytest.param("如果锅炉超过60度并且房间低于20度，就打开水泵", None, id="two conditions"),
+        pytest.param("打开水泵，然后关闭", None, id="two acts"),
+    ],
+)
+def test_conditions_are_heard_in_a_script_without_blanks(goal: str, offered: str | None) -> None:
+    state = {"type": "object", "required": ["state"], "properties": {"state": {"enum": ["on", "off"]}}}
+    name = {"type": "object", "required": ["name"], "properties": {"name": {"enum": ["锅炉", "房间"]}}}
+    pump = Tool(
+        name="set_pump",
+        description="水泵",
+        parameters=state,
+        effect="idempotent",
+        examples=(
+            Example(say="打开水泵", answer={"state": "on"}),
+            Example(say="关闭水泵", answer={"state": "off"}),
+            Example(say="如果锅炉超过80度，就打开水泵", answer='if read_sensor "锅炉" -> value > 80 then set_pump on'),
+        ),
+    )
+    sensor = Tool(
+        name="read_sensor",
+        description="读取温度",
+        parameters=name,
+        effect="read",
+        returns={"type": "object", "properties": {"value": {"type": "number"}}},
+        examples=(
+            Example(say="锅炉的温度是多少？", answer={"name": "锅炉"}),
+            Example(say="房间有多热？", answer={"name": "房间"}),
+        ),
+    )
+    assert {line for line in lines(goal, (sensor, pump)) if "set_pump" in line} == ({offered} if offered else set())
+
+
+@pytest.mark.parametrize(
     "line",
     [
         pytest.param("set_fan on", id="an act without the condition"),
