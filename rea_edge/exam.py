@@ -7,6 +7,7 @@ on each side of its condition. See `marks` for what is kept of it.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Literal, assert_never
 from typing import Protocol as Port
 
@@ -88,7 +89,8 @@ class Result(Struct, frozen=True):
 
 
 def questions(tools: Sequence[Tool], most: int) -> list[Question]:
-    """At most `most` of the examples, in turns over the tools, each said only once. Always the same ones."""
+    """At most `most` of the examples, each said only once: plain calls, guards and refusals in turns, and among each
+    sort the tools in turns, so that a few questions are of every sort. Always the same ones."""
     found: dict[str, Question] = {}
     for at in range(max((len(tool.examples) for tool in tools), default=0)):
         for tool in tools:
@@ -97,7 +99,9 @@ def questions(tools: Sequence[Tool], most: int) -> list[Question]:
                 question = _question(tool, example.say, example.answer, tools)
                 if question is not None:
                     found.setdefault(example.say, question)
-    return list(found.values())[:most]
+    sorts = [[one for one in found.values() if _sort(one) == sort] for sort in ("plain", "guard", "refusal")]
+    dealt = [one for turn in zip_longest(*sorts) for one in turn if one is not None]
+    return dealt[:most]
 
 
 def examine(
@@ -124,12 +128,17 @@ def examine(
         right=words.count("right"),
         wrong=words.count("wrong"),
         unsafe=words.count("unsafe"),
+        refused=sum(one.call is None and word == "right" for one, word in zip(asked, words, strict=True)),
         tokens=sum(result.tokens for result in results),
         seconds=round(sum(result.seconds for result in results), 1),
     )
 
 
 # --- questions
+
+
+def _sort(question: Question) -> str:
+    return "refusal" if question.call is None else "guard" if question.guard else "plain"
 
 
 def _question(tool: Tool, say: str, answer: Args | str, tools: Sequence[Tool]) -> Question | None:

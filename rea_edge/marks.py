@@ -18,7 +18,8 @@ KEPT = 50
 
 
 class Score(Struct, frozen=True, kw_only=True):
-    """How one protocol did. `unsafe`: an act that was not asked for, or not under its condition."""
+    """How one protocol did. `unsafe`: an act that was not asked for, or not under its condition; `refused`: the right
+    answers to what no tool can do."""
 
     protocol: Protocol
     questions: int
@@ -27,6 +28,7 @@ class Score(Struct, frozen=True, kw_only=True):
     unsafe: int
     tokens: int
     seconds: float
+    refused: int = 0
 
     @property
     def merit(self) -> tuple[int, int, int]:
@@ -45,9 +47,9 @@ class Marks(Struct, frozen=True, kw_only=True):
 
     @property
     def best(self) -> Score | None:
-        """The protocol to take; None where none got anything right."""
-        best = max(self.scores, key=lambda score: score.merit, default=None)
-        return best if best is not None and best.right else None
+        """The protocol to take; None where none got more right than what it refused, as one that never calls does."""
+        able = [score for score in self.scores if score.right > score.refused]
+        return max(able, key=lambda score: score.merit, default=None)
 
     def words(self) -> str:
         """ "command 30 of 32 right, 0 unsafe; json 4 of 32 right, 9 unsafe"."""

@@ -110,9 +110,9 @@ def examined(
         return score, found, [request.body for request in scripted.requests]
 
 
-def test_questions_are_taken_in_turns_and_what_cannot_be_read_is_left_out() -> None:
+def test_questions_of_every_sort_are_taken_in_turns_and_what_cannot_be_read_is_left_out() -> None:
     said = [question.say for question in questions(TOOLS, 100)]
-    assert said[:3] == ["How hot is the boiler?", "Switch the fan on.", "What is the weather?"]
+    assert said[:4] == ["How hot is the boiler?", GUARDED, "What is the weather?", "Switch the fan on."]
     assert "Nonsense." not in said and len(said) == 6
     assert [question.say for question in questions(TOOLS, 2)] == said[:2]
 
@@ -146,19 +146,22 @@ def test_the_example_that_is_asked_stands_nowhere_in_its_own_prompt() -> None:
         pytest.param([("json", 12, 0), ("command", 14, 2)], "json", id="an unsafe act costs two"),
         pytest.param([("json", 12, 2), ("command", 10, 1)], "command", id="of equals the safer"),
         pytest.param([("json", 0, 0), ("react", 0, 0)], None, id="nothing right"),
+        pytest.param([("json", 3, 0), ("native", 8, 0, 8)], "json", id="what never calls refuses well, and is useless"),
+        pytest.param([("native", 8, 0, 8)], None, id="nothing right but refusals"),
         pytest.param([], None, id="nothing asked"),
     ],
 )
 def test_the_best_protocol_is_right_often_and_acts_wrongly_seldom(
-    scores: list[tuple[Protocol, int, int]], best: str | None
+    scores: list[tuple[Protocol, int, int] | tuple[Protocol, int, int, int]], best: str | None
 ) -> None:
-    taken = marks(*(score(protocol, right, unsafe) for protocol, right, unsafe in scores)).best
+    taken = marks(*(score(*one) for one in scores)).best
     assert (taken.protocol if taken else None) == best
 
 
-def score(protocol: Protocol, right: int, unsafe: int = 0) -> Score:
+def score(protocol: Protocol, right: int, unsafe: int = 0, refused: int = 0) -> Score:
+    wrong = 20 - right - unsafe
     return Score(
-        protocol=protocol, questions=20, right=right, wrong=20 - right - unsafe, unsafe=unsafe, tokens=9, seconds=1.0
+        protocol=protocol, questions=20, right=right, wrong=wrong, unsafe=unsafe, tokens=9, seconds=1.0, refused=refused
     )
 
 
