@@ -19,6 +19,9 @@ TAKEN = frozenset(
     }
 )  # fmt: skip
 
+_LEAD = r"^|[:;,(`'\"] ?|\b(?:of|with|requires|call|tool) "
+_NEVER = r"(?!)"
+
 
 def aliases(names: Sequence[str], wanted: Mapping[str, str]) -> dict[str, str]:
     """Give the tools that go by another name, each with it. `wanted` is the operator's table; no two become one."""
@@ -66,6 +69,23 @@ def ours(read: Decision | Malformed, table: Mapping[str, str]) -> Decision | Mal
             return replace(read, read=call(read.read), then=call(read.then))
         case _:
             return read
+
+
+def in_their_names(text: str, table: Mapping[str, str]) -> str:
+    """Words of ours about tools, by the names that the model knows; never for what a tool or a person has said.
+
+    A name that is a word of every day (`done`, `python`) is one only at the beginning, or where a name is to come.
+    """
+    if not table:
+        return text
+    names = "|".join(re.escape(name) for name in table if "_" in name) or _NEVER
+    words = "|".join(re.escape(name) for name in table if "_" not in name) or _NEVER
+    pattern = rf"(?P<lead>{_LEAD})(?P<word>{words})\b|\b(?P<name>{names})\b"
+
+    def told(found: re.Match[str]) -> str:
+        return (found["lead"] or "") + table[found["word"] or found["name"]]
+
+    return re.sub(pattern, told, text)
 
 
 def _bare(name: str) -> str:

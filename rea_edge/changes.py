@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from rea_edge import circles, outcome
+from rea_edge import aliases, circles, outcome
 from rea_edge.errors import Code
 from rea_edge.records import Call, EffectClass, Ended, OpenCall, Run, Told
 
@@ -24,6 +24,11 @@ def told(run: Run, text: str, head: OpenCall | None = None) -> Run:
     """The model is told this with the next question, as the result of a call where there is one."""
     said = Told(text=text) if head is None else Told(n=head.n, tool=head.call.name, text=text)
     return changed(run, told=(*run.told, said))
+
+
+def as_known(run: Run, text: str) -> str:
+    """What we say of tools, by the names that the model of this run knows."""
+    return aliases.in_their_names(text, run.begun.aliases) if run.begun else text
 
 
 def told_result(run: Run, head: OpenCall, text: str) -> Run:

@@ -44,7 +44,7 @@ def refusal(run: Run, call: Call) -> str | None:
     if why := run.denied.get(_key(call)):
         return f"not run: it was refused before, and stays so for this task: {why}"
     if run.failing.get(call.name, 0) >= FAILURES:
-        return f"{_named(run, call)} is closed for this task: it failed {FAILURES} times in a row"
+        return f"{call.name} is closed for this task: it failed {FAILURES} times in a row"
     if (times := _times(run, call)) >= _most(run):
         return f"not run: it gave the same result {times} times already; this is a conclusion, decide from it"
     if _done_before(run, call):

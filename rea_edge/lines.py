@@ -6,7 +6,7 @@ The guard of a line is compared here, and the answer is written from the result.
 import msgspec
 
 from rea_edge import condition, outcome, telling
-from rea_edge.changes import changed, closed, failed, opened, told_result
+from rea_edge.changes import as_known, changed, closed, failed, opened, told_result
 from rea_edge.records import Fault, Finish, OpenCall, Returned, Run
 
 
@@ -21,7 +21,7 @@ def returned(run: Run, head: OpenCall, event: Returned) -> Run:
         said = f"{head.call.name} failed: {event.result.message}"
         if is_one_line(run):
             return closed(run, failed(run, "outcome_unknown" if event.unknown else "tool_failed", said))
-        return told_result(changed(run, guard=None), head, said)
+        return told_result(changed(run, guard=None), head, as_known(run, said))
     value: object = msgspec.json.decode(event.result.data)
     if run.guard is None:
         return _said(changed(run, because=""), head, run.because + telling.answer_from(head.call, value))
@@ -34,7 +34,7 @@ def returned(run: Run, head: OpenCall, event: Returned) -> Run:
         return _said(changed(run, spared=(*run.spared, guard.then)), head, sentence)
     if is_one_line(run):
         return closed(run, outcome.gave_up(run, sentence))
-    return told_result(run, head, sentence)
+    return told_result(run, head, as_known(run, sentence))
 
 
 def _said(run: Run, head: OpenCall, sentence: str) -> Run:
@@ -42,4 +42,4 @@ def _said(run: Run, head: OpenCall, sentence: str) -> Run:
     run = changed(run, answers=(*run.answers, sentence))
     if run.begun is None or len(run.answers) >= run.begun.commands:
         return closed(run, outcome.finished(run, Finish(answer="")))
-    return told_result(run, head, sentence)
+    return told_result(run, head, as_known(run, sentence))

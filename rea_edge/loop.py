@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from rea_edge import budget, circles, context, criteria, lines, outcome, questions, settled
-from rea_edge.changes import changed, closed, failed, gone_on, opened, told, told_result
+from rea_edge.changes import as_known, changed, closed, failed, gone_on, opened, told, told_result
 from rea_edge.records import (
     Act,
     Answered,
@@ -42,6 +42,7 @@ from rea_edge.records import (
     Record,
     Refused,
     Rest,
+    Result,
     Resumed,
     Returned,
     Run,
@@ -246,7 +247,7 @@ def _finish(run: Run, finish: Finish) -> Run:
         return closed(run, outcome.finished(run, finish))
     if run.finish_refused:
         return closed(run, outcome.gave_up(run, f"finished twice too early. {missing}"))
-    return told(changed(run, finish_refused=True), missing)
+    return told(changed(run, finish_refused=True), as_known(run, missing))
 
 
 def _unanswered(run: Run, event: Unanswered) -> Run:
@@ -269,7 +270,7 @@ def _refused(run: Run, event: Refused) -> Run:
     if lines.is_one_line(run):
         ended = outcome.gave_up(run, event.reason)
         return closed(run, msgspec.structs.replace(ended, error="policy_denied"))
-    text = context.observation(Fault(fault="denied", message=event.reason))
+    text = context.observation(Fault(fault="denied", message=as_known(run, event.reason)))
     return gone_on(told(changed(run, guard=None), text, head))
 
 
@@ -293,7 +294,15 @@ def _returned(run: Run, event: Returned) -> Run:
     run = criteria.after(circles.after(run, head, event.result), head, event.result)
     if run.begun is not None and run.begun.protocol == "command":
         return lines.returned(run, head, event)
-    return told_result(run, head, text)
+    return told_result(run, head, _observed(run, event.result))
+
+
+def _observed(run: Run, result: Result) -> str:
+    """A result for the model. What a tool said itself stays; all other failures are words of ours."""
+    if isinstance(result, Fault) and result.fault != "tool_error":
+        message, suggestion = as_known(run, result.message), as_known(run, result.suggestion)
+        result = msgspec.structs.replace(result, message=message, suggestion=suggestion)
+    return context.observation(result)
 
 
 def _end_of_call(run: Run, event: Returned) -> Ended:

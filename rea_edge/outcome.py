@@ -22,7 +22,7 @@ def incomplete(run: Run, finish: Finish) -> str | None:
         return f"Not complete yet: {missing}."
     if run.begun.protocol == "command":
         return None  # code writes the answer, and a line has no thought
-    fault = _fault(finish, [offer.name for offer in run.begun.offers])
+    fault = _fault(finish, [run.begun.aliases.get(offer.name, offer.name) for offer in run.begun.offers])
     return f"Not complete yet: {fault}" if fault else None
 
 
