@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rea_edge import doubts, memory
+from rea_edge import doubts, marks, memory
 from rea_edge.clock import Clock, boot_id
 from rea_edge.config import Settings, default_id, tool_files
 from rea_edge.daemon.desk import NodeDesk
@@ -85,6 +85,7 @@ class Node:
         self._stopping = False
         self._health_due_s = 0.0
         self._told_status: tuple[StateWord, tuple[str, ...]] | None = None
+        self._told_exam: int | None = None
         self._view = self._new_view()
         self._mailbox = self._new_mailbox()
         self._post = self._new_post()
@@ -101,6 +102,7 @@ class Node:
         """What is due in the main thread: status, health, upkeep of the store. At most every few seconds."""
         now_s = time.monotonic()
         self._tell_status_if_changed()
+        self._tell_card_after_an_exam()
         if now_s >= self._health_due_s:
             self._health_due_s = now_s + HEALTH_S
             health = Outgoing(topic=self._topics.all("health"), payload=self._view.health(), qos=0, retain=True)
@@ -305,9 +307,9 @@ class Node:
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
             "endpoints": self._effects.endpoints.figures(),
             "exams": {
-                one.name: marks.words()
+                one.name: found.words()
                 for one in self._settings.endpoints
-                if (marks := self._effects.marks(one)) is not None
+                if (found := self._effects.marks(one)) is not None
             },
             "store": msgspec.to_builtins(usage),
             "link": {
@@ -323,10 +325,11 @@ class Node:
 
     def _births(self) -> list[Outgoing]:
         self._told_status = (self.state, tuple(self.faults()))
-        return [
-            self._status_message(self.state),
-            Outgoing(topic=self._topics.all("card"), payload=self._view.card(), retain=True),
-        ]
+        return [self._status_message(self.state), self._card_message()]
+
+    def _card_message(self) -> Outgoing:
+        self._told_exam = marks.stamp(self._settings.node.state_dir)
+        return Outgoing(topic=self._topics.all("card"), payload=self._view.card(), retain=True)
 
     def _status_message(self, state: StateWord) -> Outgoing:
         payload = msgspec.json.encode(self._view.status(state))
@@ -337,6 +340,11 @@ class Node:
         if self._post.state.connected and now != self._told_status:
             self._post.tell(self._status_message(self.state))
             self._told_status = now
+
+    def _tell_card_after_an_exam(self) -> None:
+        """An exam runs in a process of its own: what it leaves in the state folder is all that we hear of it."""
+        if self._post.state.connected and marks.stamp(self._settings.node.state_dir) != self._told_exam:
+            self._post.tell(self._card_message())
 
 
 def _kept_name(settings: Settings, store: Store) -> str:
