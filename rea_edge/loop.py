@@ -157,7 +157,7 @@ def _next_question(run: Run) -> Ask | Switch | Record:
     prompt = context.prompt_tokens(run, first, turns)
     cap = budget.answer_cap(run.job.limits, run.used, prompt, run.begun.context_tokens, run.begun.answer_tokens)
     if cap < budget.LEAST_ANSWER:
-        return Record(event=outcome.exceeded(run, "tokens"))
+        return Record(event=outcome.no_room(run, prompt))
     named = context.prefix(run, first, turns)
     asked = Asked(
         step=run.used.steps + 1,

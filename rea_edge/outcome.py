@@ -5,7 +5,7 @@ What was done is taken from the journal; the model's words are never the proof.
 
 from msgspec import structs
 
-from rea_edge import criteria
+from rea_edge import budget, criteria
 from rea_edge.records import Call, Done, Ended, Finish, GiveUp, LimitName, Run
 
 LIMIT_WORDS: dict[LimitName, str] = {"steps": "questions to the model", "tokens": "tokens", "seconds": "active seconds"}
@@ -82,11 +82,20 @@ def given_up(run: Run, decision: GiveUp) -> Ended:
     return gave_up(run, ": ".join(reasons))
 
 
-def exceeded(run: Run, limit: LimitName) -> Ended:
-    reason = f"the limit of {LIMIT_WORDS[limit]} was reached"
+def exceeded(run: Run, limit: LimitName, how: str = "") -> Ended:
+    reason = how or f"the limit of {LIMIT_WORDS[limit]} was reached"
     if run.trouble:
         reason += f" while the endpoint failed: {run.trouble}"
     return Ended(outcome="exceeded", answer=fallback(run), reason=reason, limit=limit)
+
+
+def no_room(run: Run, prompt_tokens: int) -> Ended:
+    """The next question cannot be asked: the run has too few tokens left, or they do not fit the endpoint's context."""
+    size = run.begun.context_tokens if run.begun else 0
+    if size - prompt_tokens >= budget.LEAST_ANSWER:
+        return exceeded(run, "tokens")
+    how = f"a prompt of about {prompt_tokens} tokens leaves no room for an answer in a context of {size}"
+    return exceeded(run, "tokens", how)
 
 
 def too_long(run: Run, size: int) -> Ended:

@@ -10,18 +10,24 @@ from msgspec import Struct
 from rea_edge.errors import EndpointFailed
 from rea_edge.members import SPARED, kept
 from rea_edge.records import Answer
+from rea_edge.trouble import TOO_SLOW
 
 C = TypeVar("C", contravariant=True)
 
 # How much is asked: only what the server's pages say; also what a run has to know; everything, for a person.
 Depth = Literal["pages", "brief", "full"]
 
-# These say that the server answered and has no such page; anything else means that it could not be asked.
-_NO_SUCH_PAGE: Final = frozenset({"not_found", "bad_request", "not_json", "wrong_shape", "error_in_200", "redirect"})
+# What says that the server cannot be asked at all. A page that is refused, broken or late tells nothing: gateways do
+# all of that to a path that they do not know, and answer questions all the same.
+_AWAY: Final = frozenset({
+    "dns", "connect", "tls", "timeout_connect", "loading", "rate_limited", "cancelled",
+})  # fmt: skip
+_PAGE_S: Final = 5.0
+_PAGE_SHARE: Final = 0.25  # of the time, so that a question can be asked after two pages that hang
+_LEAST_CONTEXT: Final = 256  # tokens; no model has less
 _REFUSES: Final = frozenset({
     "bad_request", "parameter_refused", "not_found", "error_in_200", "empty_choices", "server_error",
 })  # fmt: skip
-_TOO_SLOW: Final = frozenset({"timeout_header", "timeout_idle", "timeout_total"})
 # In the order of trust: what is in force before what the model was trained for.
 _CONTEXT_KEYS: Final = (
     "loaded_context_length", "max_model_len", "n_ctx", "context_length", "context_window", "max_context_length",
@@ -50,6 +56,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
     depth: Depth = "pages"  # how much was asked, and answered in time
     context_tokens: int | None = None  # None: the server does not say
     refused_tokens: int | None = None  # the size it told when it refused a prompt: in force, whatever else was said
+    served: str = ""  # the model by the server's own word: another one behind the same name is found out anew
     llama_cpp: bool = False  # takes a grammar, and keeps to a JSON Schema
     native: bool = False  # a tool call really came back
     parallel: bool = False  # two calls came back in one message
@@ -63,17 +70,23 @@ class Profile(Struct, frozen=True, omit_defaults=True):
 def probe(endpoint: Server[C], *, seconds: float, cancel: C, depth: Depth = "pages") -> Profile:
     """Ask `/props`, then `models`; beyond that a few tiny questions. `seconds` are for all of it.
 
-    Raises `EndpointFailed` when the server cannot be reached, is loading or refuses the key. A question that is not
-    answered in time leaves its part unknown, and `depth` says so.
+    Raises `EndpointFailed` when the server cannot be reached, is loading, refuses the key or says nothing at all. A
+    question that is not answered in time leaves its part unknown, and `depth` says so.
     """
     asking = _Asking(endpoint, seconds, cancel)
     props = asking.page("/props")
     settings = _member(props, "default_generation_settings")
-    context_tokens = _positive(_member(settings, "n_ctx"))
+    context_tokens, served = _size(_member(settings, "n_ctx")), _member(props, "model_path")
     if context_tokens is None:
-        entry = _entry(asking.page("models"), endpoint.model)
-        context_tokens = next(_context_sizes(entry), None)
-    profile = Profile(context_tokens=context_tokens, llama_cpp=settings is not None)
+        entry = _entry(asking.page("models", "unauthorized"), endpoint.model)
+        context_tokens, served = next(_context_sizes(entry), None), _member(entry, "root") or _member(entry, "id")
+    profile = Profile(
+        context_tokens=context_tokens,
+        llama_cpp=settings is not None,
+        served=served.rpartition("/")[2] if isinstance(served, str) else "",
+    )
+    if asking.silent is not None:
+        raise asking.silent
     if depth == "pages":
         return profile
     profile = _with_calls(profile, asking)
@@ -96,15 +109,24 @@ class _Asking(Generic[C]):
         self._end_s = time.monotonic() + seconds
         self._cancel = cancel
         self.late = False  # a chat question got no answer in time
+        self.silent: EndpointFailed | None = None  # neither page came in time: of what the first one died
+        self._asked = False
         self.without: set[str] = set()  # what it refuses by name
 
-    def page(self, path: str) -> object:
+    def page(self, path: str, *grave: str) -> object:
+        """What a page tells, or None; `grave` are failures that say more than that it is not there."""
+        left_s = self._end_s - time.monotonic()
+        silent, self.silent = self.silent, None
         try:
-            return self._endpoint.get(path, seconds=self._end_s - time.monotonic(), cancel=self._cancel)
+            return self._endpoint.get(path, seconds=min(_PAGE_S, left_s * _PAGE_SHARE), cancel=self._cancel)
         except EndpointFailed as exc:
-            if exc.kind in _NO_SUCH_PAGE:
-                return None
-            raise
+            if exc.kind in (*_AWAY, *grave):
+                raise
+            if exc.kind in TOO_SLOW and (silent or not self._asked):
+                self.silent = silent or exc
+            return None
+        finally:
+            self._asked = True
 
     def chat(self, text: str, **members: object) -> Answer | None:
         """One small question, asked again without what is refused by name; None where the server refuses it or takes
@@ -124,8 +146,8 @@ class _Asking(Generic[C]):
                 seconds = self._end_s - time.monotonic()
                 return self._endpoint.ask(msgspec.json.encode(sent), seconds=seconds, cancel=self._cancel)
             except EndpointFailed as exc:
-                self.late = self.late or exc.kind in _TOO_SLOW
-                if exc.kind not in _REFUSES | _TOO_SLOW:
+                self.late = self.late or exc.kind in TOO_SLOW
+                if exc.kind not in _REFUSES | TOO_SLOW:
                     raise
                 if exc.parameter not in sent.keys() & SPARED - _TESTED:
                     return None
@@ -213,7 +235,7 @@ def _entry(models: object, model: str) -> object:
 def _context_sizes(entry: object) -> Iterator[int]:
     for key in _CONTEXT_KEYS:
         for place in (entry, _member(entry, "meta")):
-            size = _positive(_member(place, key))
+            size = _size(_member(place, key))
             if size is not None:
                 yield size
 
@@ -222,5 +244,7 @@ def _member(value: object, key: str) -> object:
     return value.get(key) if isinstance(value, dict) else None
 
 
-def _positive(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+def _size(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= _LEAST_CONTEXT:
+        return value
+    return None

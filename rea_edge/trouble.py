@@ -59,6 +59,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "wrong_shape": Rule("next", cost=True, passes=False),
     "cancelled": Rule("end", cost=True, passes=False),
 }
+TOO_SLOW: Final = frozenset({"timeout_header", "timeout_idle", "timeout_total"})
 UNKNOWN: Final = Rule("next", cost=True, passes=False)  # a name that this table does not have
 
 

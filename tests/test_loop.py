@@ -457,6 +457,13 @@ def test_a_prompt_that_did_not_fit_is_asked_again_shorter(told: dict[str, int], 
     assert run.history[-1][-1] == before.asked.turns[-1], "what was told is not lost"
 
 
+def test_a_prompt_that_no_context_has_room_for_ends_the_run_and_says_so() -> None:
+    run = apply(start("rtest-1", Job(goal="goal")), begun(context_tokens=40))
+    end = end_of(run)
+    assert (end.outcome, end.limit) == ("exceeded", "tokens") and "in a context of 40" in end.reason
+    assert "the limit of tokens" in end_of(ready(limits=Limits(tokens=40))).reason
+
+
 def test_a_server_that_never_finds_a_prompt_short_enough_ends_the_run_by_name() -> None:
     run = reads(ready(limits=Limits(steps=99, tokens=1_000_000)), 3)
     while isinstance(next_effect(run), Ask):

@@ -51,7 +51,10 @@ class Endpoints:
             place.close()
 
     def choose(self, needs: Needs, seconds: float, cancel: Cancel) -> Chosen:
-        """The first endpoint that can be asked now. Raises `EndpointFailed`, at the latest after `seconds`."""
+        """The first endpoint that can be asked now; for want of one, the first that tells nothing of itself.
+
+        Raises `EndpointFailed`, at the latest after `seconds`.
+        """
         began_s = time.monotonic()
         end_s = began_s + min(seconds, RETRY_S)
         while True:
@@ -68,6 +71,9 @@ class Endpoints:
                 else:
                     if known is not None:
                         return Chosen(place.settings, known, time.monotonic() - began_s)
+            for place, failure in failures:
+                if failure.kind in trouble.TOO_SLOW:
+                    return Chosen(place.settings, place.as_it_is(), time.monotonic() - began_s)
             _rest_until_one_may_be_asked(failures, end_s, cancel)
 
     def elsewhere(self, name: str, needs: Needs, seconds: float, cancel: Cancel) -> Chosen | None:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ from rea_edge.emulated.endpoint import Fault, Message, Script, Scripted, Scripte
 from rea_edge.errors import EndpointFailed
 from rea_edge.probe import Depth, Profile, probe
 
-from .servers import delta, endpoint_at, listening, raw_server, read_request, reply, stream
+from .servers import Act, delta, endpoint_at, listening, raw_server, read_request, reply, says, stream
 
 PROPS = {"default_generation_settings": {"n_ctx": 2048}}
 
@@ -39,16 +40,30 @@ def profile_of(props: object, models: object, model: str = "m") -> Profile:
     ("props", "models", "expected"),
     [
         pytest.param(PROPS, None, Profile(context_tokens=2048, llama_cpp=True), id="llama.cpp"),
-        pytest.param(None, {"data": [{"id": "m", "max_model_len": 99}]}, Profile(context_tokens=99), id="vLLM"),
-        pytest.param(None, {"data": [{"id": "m", "context_length": 98}]}, Profile(context_tokens=98), id="OpenRouter"),
-        pytest.param(None, {"data": [{"id": "x", "meta": {"n_ctx_train": 97}}]}, Profile(context_tokens=97), id="one"),
+        pytest.param(
+            None, {"data": [{"id": "m", "max_model_len": 9900}]}, Profile(context_tokens=9900, served="m"), id="vLLM"
+        ),
         pytest.param(
             None,
-            {"data": [{"id": "x", "context_length": 1}, {"id": "m", "context_length": 2}]},
-            Profile(context_tokens=2),
+            {"data": [{"id": "m", "context_length": 9800}]},
+            Profile(context_tokens=9800, served="m"),
+            id="OpenRouter",
+        ),
+        pytest.param(
+            None,
+            {"data": [{"id": "x", "meta": {"n_ctx_train": 9700}}]},
+            Profile(context_tokens=9700, served="x"),
+            id="one",
+        ),
+        pytest.param(
+            None,
+            {"data": [{"id": "x", "context_length": 1000}, {"id": "m", "context_length": 2000}]},
+            Profile(context_tokens=2000, served="m"),
             id="the model's own entry",
         ),
-        pytest.param(None, {"data": [{"id": "x", "context_length": 1}, {"id": "y"}]}, Profile(), id="not in the list"),
+        pytest.param(
+            None, {"data": [{"id": "x", "context_length": 1000}, {"id": "y"}]}, Profile(), id="not in the list"
+        ),
         pytest.param(None, None, Profile(), id="no pages"),
         pytest.param([1], "x", Profile(), id="other shapes"),
         pytest.param(
@@ -58,6 +73,54 @@ def profile_of(props: object, models: object, model: str = "m") -> Profile:
 )
 def test_the_context_size_is_found_where_servers_tell_it(props: object, models: object, expected: Profile) -> None:
     assert profile_of(props, models) == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        pytest.param(reply(b"", status="405 Not Allowed"), "", id="not allowed"),
+        pytest.param(reply(b"oops", status="500 Error"), "", id="broken"),
+        pytest.param(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n", "", id="too large"),
+        pytest.param(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", "", id="cut"),
+        pytest.param(reply(b"x", more="content-encoding: gzip\r\n"), "", id="packed"),
+        pytest.param(reply(b'{"default_generation_settings":{"n_ctx":10}}'), "", id="a size that no model has"),
+        pytest.param(reply(b"", status="503 Loading"), "loading", id="loading"),
+        pytest.param(reply(b"", status="429 Slow"), "rate_limited", id="asked for a rest"),
+    ],
+)
+def test_a_page_that_is_not_there_in_any_way_tells_nothing(page: bytes, name: str) -> None:
+    with raw_server(says(page)) as url:
+        endpoint = endpoint_at(url)
+        try:
+            assert probe(endpoint, seconds=5, cancel=Cancel()).context_tokens is None
+            said = ""
+        except EndpointFailed as exc:
+            said = exc.kind
+        endpoint.close()
+    assert said == name
+
+
+def test_a_key_that_the_list_of_models_refuses_is_told() -> None:
+    with raw_server(says(reply(b"", status="401 Key"))) as url, pytest.raises(EndpointFailed, match="401"):
+        probe(endpoint_at(url), seconds=5, cancel=Cancel())
+
+
+def test_one_page_that_hangs_costs_a_part_of_the_time_and_two_are_told() -> None:
+    def hangs(*pages: bytes) -> Act:
+        def act(connection: socket.socket) -> None:
+            request = read_request(connection)
+            if any(page in request for page in pages):
+                threading.Event().wait(3)
+            connection.sendall(reply(b'{"data":[{"id":"m","context_length":4000}]}', more="connection: close\r\n"))
+            connection.close()
+
+        return act
+
+    with raw_server(hangs(b"GET /props")) as url:
+        assert probe(endpoint_at(url), seconds=1, cancel=Cancel()).context_tokens == 4000
+    with raw_server(hangs(b"GET /props", b"GET /v1/models")) as url, pytest.raises(EndpointFailed) as caught:
+        probe(endpoint_at(url), seconds=1, cancel=Cancel())
+    assert caught.value.kind == "timeout_header"
 
 
 def calls(*arguments: object, name: str = "report_ready") -> Message:

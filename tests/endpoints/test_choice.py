@@ -1,5 +1,6 @@
 """What follows each failure of a scripted server: alone, and with another endpoint behind it."""
 
+import json
 import socket
 import threading
 import time
@@ -17,7 +18,17 @@ from rea_edge.emulated.endpoint import Fault, FaultKind, Message, Scripted, Scri
 from rea_edge.endpoints import Endpoints
 from rea_edge.errors import EndpointFailed
 from rea_edge.probe import Depth, Profile
-from tests.endpoint.servers import black_hole, delta, listening, question, raw_server, says, stream
+from tests.endpoint.servers import (
+    black_hole,
+    delta,
+    listening,
+    question,
+    raw_server,
+    read_request,
+    reply,
+    says,
+    stream,
+)  # fmt: skip
 
 LATE_S = 0.2
 OVERFLOW = "request (6030 tokens) exceeds the available context size (4096 tokens), try increasing it"
@@ -312,6 +323,50 @@ def test_a_server_too_slow_to_be_found_out_is_not_asked_all_of_it_again() -> Non
         assert made.choose(brief, 0.6, Cancel()).profile.depth == "pages"
         assert made.choose(brief, 0.6, Cancel()).profile.depth == "pages"
         assert chats(server) == 1
+
+
+def silent_pages(connection: socket.socket) -> None:
+    """Answers questions alone."""
+    while request := read_request(connection):
+        if request.startswith(b"GET"):
+            threading.Event().wait(5)
+        connection.sendall(stream(delta(content="hello", finish="stop")))
+        connection.close()
+
+
+def test_a_server_that_tells_nothing_of_itself_is_asked_all_the_same_if_there_is_no_other() -> None:
+    with raw_server(silent_pages) as url:
+        with endpoints(url) as made:
+            began_s = time.monotonic()
+            assert made.choose(brief, 2.0, Cancel()).profile == Profile()
+            assert b"hello" in bytes(made.ask("e1", question(), brief, 2.0, Cancel()).message)
+            assert time.monotonic() - began_s < 2.0
+            began_s = time.monotonic()
+            made.choose(brief, 2.0, Cancel())
+            assert time.monotonic() - began_s < 0.2, "it is not tried again"
+        with ScriptedEndpoint(["x"]) as other, endpoints(url, other.url) as made:
+            assert made.choose(brief, 2.0, Cancel()).settings.name == "e2"
+
+
+def test_another_model_behind_the_same_name_is_found_out_anew() -> None:
+    kept, models, asked = Kept(), ["a", "a", "b"], list[str]()
+
+    def act(connection: socket.socket) -> None:
+        while request := read_request(connection):
+            if b"GET /props" in request:
+                props = {"default_generation_settings": {"n_ctx": 4096}, "model_path": f"/models/{models[0]}.gguf"}
+                connection.sendall(reply(json.dumps(props).encode()))
+            else:
+                asked.append(models[0])
+                connection.sendall(stream(delta(content="x", finish="stop")))
+                connection.close()
+
+    with raw_server(act) as url:
+        while models:
+            with endpoints(url, kept=kept) as made:
+                assert made.choose(brief, 5.0, Cancel()).profile.served == f"{models[0]}.gguf"
+            models.pop(0)
+    assert asked == ["a", "b"]
 
 
 def test_a_server_that_is_another_after_a_restart_is_found_out_anew() -> None:
