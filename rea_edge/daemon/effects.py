@@ -108,7 +108,9 @@ class NodeEffects:
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
         kind = self._settings.task_type(job.type) or TaskType()
         tools = self._tools_of(begun)
-        return _asked_in(protocol, kind, self.endpoints.known(begun.endpoint), job, tools)
+        switched = _asked_in(protocol, kind, self.endpoints.known(begun.endpoint), job, tools)
+        self.endpoints.doubt(begun.endpoint)  # another model may have come to be behind it
+        return switched
 
     def moved(self, run: Run, seconds: float, cancel: Cancel) -> Moved | None:
         begun = run.begun

@@ -130,6 +130,12 @@ class Endpoints:
         place = self._places.get(name)
         return None if place is None else Chosen(place.settings, place.kept() or Profile(), 0.0)
 
+    def doubt(self, name: str) -> None:
+        """Its answers are not what they were known to be: find it out anew for the next run."""
+        place = self._places.get(name)
+        if place is not None:
+            place.doubt()
+
     def fault_of(self, name: str) -> str:
         """The newest failure of an endpoint in words; empty while it answers."""
         place = self._places.get(name)

@@ -91,6 +91,11 @@ class Place:
         self._keep(found)
         return found if needs(self.settings, found) is not None else None
 
+    def doubt(self) -> None:
+        """What is known may not be so any more: it is found out anew for the next run."""
+        self._keep(None)
+        self._slow = False
+
     def as_it_is(self) -> "Profile":
         """Nothing can be found out of it: in this life it is not tried again, and the questions themselves will tell."""
         from rea_edge.probe import Profile
@@ -179,8 +184,7 @@ class Place:
             passes=exc.retryable,
         )
         if exc.kind in _STALE:
-            self._keep(None)
-            self._slow = False
+            self.doubt()
         elif exc.context_tokens is not None and exc.context_tokens >= LEAST_CONTEXT:
             profile = self.kept()
             if profile is not None:

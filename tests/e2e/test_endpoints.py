@@ -102,6 +102,8 @@ def test_check_prints_what_an_endpoint_can_do(mosquitto: Mosquitto, make_house: 
     ]
 
     def answer(request: Message) -> Scripted:
+        if "max_tokens" in request:
+            return Fault("status", status=400, body="Unsupported parameter: 'max_tokens'")
         return {"tool_calls": two} if "tools" in request else '{"mark": "k7-q2"}'
 
     with ScriptedEndpoint(answer, context_tokens=2048) as endpoint:
@@ -113,5 +115,6 @@ def test_check_prints_what_an_endpoint_can_do(mosquitto: Mosquitto, make_house: 
         "tool_choice auto, required, named",
         "JSON Schema yes",
         "counts tokens yes",
+        "refuses max_tokens (max_completion_tokens is sent)",
     ):
         assert words in said

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rea_edge.cancel import Cancel
@@ -200,6 +201,25 @@ def test_with_protocol_and_context_given_no_chat_request_is_sent_outside_a_run(t
     with ScriptedEndpoint([FINISH]) as server, shell(tmp_path, endpoint(server.url)) as made:
         made.finish(made.submit(Limits()))
         assert len(chats(server)) == 1
+
+
+def test_after_three_unreadable_answers_an_endpoint_is_found_out_anew(tmp_path: Path) -> None:
+    """It was seen to call tools, and does not keep to it."""
+
+    def answer(request: Message) -> Scripted:
+        if "report_ready" in json.dumps(request.get("tools", "")):
+            function = {"name": "report_ready", "arguments": '{"ready": true}'}
+            return {"tool_calls": [{"id": "a", "type": "function", "function": function}]}
+        native = "action" not in json.dumps(request["messages"])
+        return {"tool_calls": [{"id": "a", "function": {"name": "none", "arguments": "{}"}}]} if native else FINISH
+
+    auto = msgspec.structs.replace(endpoint("http://x/v1"), protocol="auto")
+    with ScriptedEndpoint(answer) as server, shell(tmp_path, msgspec.structs.replace(auto, url=server.url)) as made:
+        for number in (1, 2):
+            run, ended, _ = made.finish(made.submit(Limits(), f"t{number}"))
+            assert run.begun is not None
+            assert (ended.outcome, run.begun.protocol) == ("achieved", "json")
+            assert sum(b"report_ready" in body for body in chats(server)) == number
 
 
 def test_the_time_that_finding_out_takes_is_the_runs(tmp_path: Path) -> None:
