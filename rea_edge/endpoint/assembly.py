@@ -129,7 +129,7 @@ class Assembly:
             raise failed("wrong_shape", "the answer has no choices")
         for choice in chunk.choices or ():
             if choice.index in (None, 0):
-                self._take_choice(choice)
+                self._take_choice(choice, whole=not stream)
 
     def answer(self) -> Answer:
         """What has come. Raises `empty_choices` if no choice ever came."""
@@ -145,13 +145,13 @@ class Assembly:
             objects=self._objects,
         )
 
-    def _take_choice(self, choice: _Choice) -> None:
+    def _take_choice(self, choice: _Choice, *, whole: bool) -> None:
         self.finish_reason = choice.finish_reason or self.finish_reason
         if choice.delta is not None:
             self._take_delta(choice.delta, whole=False)
         elif choice.message is not None and not self._begun:
             self._take_delta(choice.message, whole=True)
-        elif choice.message is None and choice.finish_reason is None:
+        elif choice.message is None and (whole or choice.finish_reason is None):
             raise failed("wrong_shape", "a choice has neither delta nor message")
         self._begun = True
 

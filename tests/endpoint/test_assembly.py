@@ -207,6 +207,12 @@ def test_a_sloppy_but_whole_answer_is_understood(body: bytes) -> None:
         ),
         pytest.param(reply(b"{}"), "wrong_shape", id="no choices"),
         pytest.param(reply(b'{"choices":[{"text":"old"}]}'), "wrong_shape", id="a text completion"),
+        pytest.param(
+            reply(b'{"choices":[{"text":"old","finish_reason":"stop"}]}'),
+            "wrong_shape",
+            id="a finished text completion",
+        ),
+        pytest.param(reply(b'{"choices":[{"message":null,"finish_reason":"stop"}]}'), "wrong_shape", id="no message"),
         pytest.param(reply(b'{"x":' + b"[" * 5000), "not_json", id="deep nesting"),
         pytest.param(reply(b'{"error":"model not loaded"}'), "error_in_200", id="Ollama's error text"),
         pytest.param(reply(b""), "not_json", id="an empty body"),
