@@ -67,6 +67,9 @@ def followed(
     from rea_edge import loop
 
     run = loop.start(name, Job())
+    if row.shown == "pruned":
+        assert row.outcome is not None
+        return outcome.broken_off(run, outcome.pruned(row.outcome), row.seq), None
     try:
         with machine(run, "its request"):
             run = loop.start(name, decode_job(row))

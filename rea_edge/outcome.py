@@ -6,7 +6,8 @@ What was done is taken from the journal; the model's words are never the proof.
 from msgspec import structs
 
 from rea_edge import budget, criteria
-from rea_edge.records import Call, Done, Ended, Finish, GiveUp, LimitName, Run
+from rea_edge.errors import Code
+from rea_edge.records import Call, Done, Ended, Finish, GiveUp, LimitName, Outcome, Run
 
 LIMIT_WORDS: dict[LimitName, str] = {"steps": "questions to the model", "tokens": "tokens", "seconds": "active seconds"}
 
@@ -117,6 +118,13 @@ def altered(run: Run) -> Ended:
 
 def cancelled(run: Run) -> Ended:
     return Ended(outcome="cancelled", answer=fallback(run), reason=run.cancel or "cancelled")
+
+
+def pruned(word: Outcome) -> Ended:
+    """The end of a run of which only that is left."""
+    error: Code | None = None if word == "achieved" else "store_failed"
+    reason = "its journal was deleted, for its age or to make room: only how it ended is known"
+    return Ended(outcome=word, answer="", reason=reason, error=error)
 
 
 def unreadable(reason: str) -> Ended:

@@ -80,13 +80,15 @@ class Report:
     def publish_again(self, tx: Transaction, row: RunRow, run: Run) -> None:
         """As `publish`, for what was told before: somebody may have ended a newer task in between."""
         if row.kind == "task":
-            state = msgspec.json.encode(self.state_of(row, run))
-            tx.put("state", self._topics.state(row.who, row.id), state, retain=True, run=row.row)
+            topic, state = self._topics.state(row.who, row.id), msgspec.json.encode(self.state_of(row, run))
+            # Of a pruned one nobody would take the state off the broker again: it is for those who listen now.
+            kept = row.shown != "pruned"
+            tx.put("state", topic, state, retain=kept, run=row.row if kept else None)
         elif run.phase == "ended":
             self._put_reply(tx, row, run, self.reply_of_call(tx, row, run))
 
     def clear(self, tx: Transaction, row: RunRow, *, pruned: bool = False) -> None:
-        """Take the state of an ended task off the broker; `pruned`: its run is deleted in the same transaction."""
+        """Take the state of an ended task off the broker; `pruned`: its run is pruned in the same transaction."""
         topic = self._topics.state(row.who, row.id)
         tx.put("state", topic, b"", retain=True, run=None if pruned else row.row)
 
@@ -123,6 +125,8 @@ class Report:
         assert run.ended is not None
         returned = [event for event in readable(tx.events(row.row)) if isinstance(event, Returned)]
         ms = int(returned[-1].seconds * 1000) if returned else None
+        if row.shown == "pruned" and run.ended.outcome == "achieved":
+            return Reply(for_="call", id=row.id, ok=True, data={"pruned": True}, at=self.at())
         if run.ended.outcome == "achieved" and isinstance(result := returned[-1].result, Ok):
             data: object = result.data
             if len(result.data) > PUBLISH_MAX - _ROOM:

@@ -23,6 +23,7 @@ from rea_edge.config.settings import (
     Queue,
     Secret,
     Settings,
+    StoreRoom,
     Table,
     TaskLimits,
     TaskType,
@@ -57,6 +58,7 @@ class _File(Table, frozen=True):
     endpoint: tuple[Endpoint, ...] = ()
     limits: _Limits = _Limits()
     memory: Memory = Memory()
+    store: StoreRoom = StoreRoom()
     access: Access = Access()
     task: dict[str, dict[str, object]] = field(default_factory=dict)
     gate: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -76,6 +78,7 @@ def settings(keys: dict[str, object]) -> Settings:
         limits=_limits(found.limits),
         queue=Queue(size=found.limits.queue, longest_s=found.limits.queue_s),
         memory=found.memory,
+        store=found.store,
         access=found.access,
         task_types=task_types,
         gates={name: _rule(gate, f"gate.{name}") for name, gate in gates.items()},

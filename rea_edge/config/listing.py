@@ -32,6 +32,7 @@ def public(settings: Settings) -> dict[str, object]:
             "queue_s": settings.queue.longest_s,
         },
         "memory": _some(settings.memory, "soft_mib", "hard_mib", "tool_mib"),
+        "store": _some(settings.store, "max_mib", "keep_days", "keep_runs"),
         "access": _some(settings.access, "identity", "plain_text"),
         "task": {
             name: {

@@ -116,6 +116,17 @@ class Memory(Table, frozen=True):
     # MiB of one call: enough for a small Python program. The unit's MemoryHigh is hard_mib + tool_mib
 
 
+class StoreRoom(Table, frozen=True):
+    """Written as `[store]`."""
+
+    max_mib: Annotated[int, Meta(ge=8, le=1024)] = 16
+    # MiB of the state file: a task takes about 10 KB, and a run may take an eighth of it
+    keep_days: Annotated[float, Meta(ge=1, le=3_650)] = 30.0
+    # days after its end that the journal of a task or call is kept, if there is room
+    keep_runs: Annotated[int, Meta(ge=10, le=100_000)] = 2000
+    # journals of ended tasks and calls at most
+
+
 class Access(Table, frozen=True):
     identity: Literal["none", "broker"] = "none"
     # none: the name in a topic is taken as it comes, anyone who may publish may send and call, nobody operates
@@ -188,6 +199,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     # of one run: 8 steps, 20000 tokens, 1024 tokens an answer, 10 s a call, 300 active seconds
     queue: Queue = Queue()
     memory: Memory = Memory()
+    store: StoreRoom = StoreRoom()
     access: Access = Access()
     task_types: dict[str, TaskType] = field(default_factory=dict)
     gates: dict[str, Rule] = field(default_factory=dict)

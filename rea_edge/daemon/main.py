@@ -139,11 +139,14 @@ class Process:
     def _open_store(self) -> Store | None:
         """The store, as soon as it can be opened; meanwhile requests are refused. None: told to stop before."""
         try:
-            return Store.open(self._settings.node.state_dir)
+            return self._opened()
         except StoreBusy:
             raise
         except StoreUnusable as exc:
             return self._degraded(str(exc))
+
+    def _opened(self) -> Store:
+        return Store.open(self._settings.node.state_dir, max_mib=self._settings.store.max_mib)
 
     def _degraded(self, why: str) -> Store | None:
         log.error("event=store_unusable detail=%r", why)
@@ -159,7 +162,7 @@ class Process:
                     continue
                 due_s = time.monotonic() + STORE_RETRY_S
                 try:
-                    return Store.open(self._settings.node.state_dir)
+                    return self._opened()
                 except StoreUnusable as exc:
                     log.error("event=store_unusable detail=%r", str(exc))
             return None

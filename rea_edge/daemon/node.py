@@ -16,7 +16,7 @@ from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.post import Post
 from rea_edge.daemon.queue import Kind, Waiting
 from rea_edge.daemon.running import RunningStates
-from rea_edge.daemon.upkeep import Upkeep
+from rea_edge.daemon.upkeep import RESEND_S, Keep, Upkeep
 from rea_edge.daemon.view import StateWord, View
 from rea_edge.errors import RunUnreadable, StoreFull
 from rea_edge.journal import Journal
@@ -68,7 +68,7 @@ class Node:
         self.progress = Progress()
         self._report = Report(self._topics, clock.now, self._up_since_s)
         self._journal = Journal(store, self._publish, clock.now)
-        self._upkeep = Upkeep(store, self._report, clock.now)
+        self._upkeep = Upkeep(store, self._report, clock.now, _keep(settings))
         self._host = ToolHost(settings.node.state_dir, tool_files(settings), memory_mib=settings.memory.tool_mib)
         loaded = self._host.start()
         for fault in loaded.faults:
@@ -345,6 +345,13 @@ class Node:
         """An exam runs in a process of its own: what it leaves in the state folder is all that we hear of it."""
         if self._post.state.connected and marks.stamp(self._settings.node.state_dir) != self._told_exam:
             self._post.tell(self._card_message())
+
+
+def _keep(settings: Settings) -> Keep:
+    room = settings.store
+    # The broker brings what waited for us for as long as it keeps our session, and a sender may send it again till then.
+    name_s = settings.broker.session_expiry_s + RESEND_S
+    return Keep(journal_s=room.keep_days * 86_400.0, journals=room.keep_runs, name_s=name_s)
 
 
 def _kept_name(settings: Settings, store: Store) -> str:

@@ -4,30 +4,47 @@ import logging
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from rea_edge import doubts, outcome
 from rea_edge.clock import boot_s
 from rea_edge.errors import RunUnreadable, StoreBroken, StoreFull, StoreUnusable
-from rea_edge.journal import followed, run_from
-from rea_edge.records import Ended, Run
+from rea_edge.journal import decode_job, followed, run_from
+from rea_edge.records import Ended, Frozen, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
 
 log = logging.getLogger("rea_edge.upkeep")
 
 STATE_KEEP_S = 86_400.0  # after the end of a task its state is taken off the broker: time enough to be read
-KEEP_S = 30 * 86_400.0  # and then its journal
-KEEP_RUNS = 2000  # of those that have ended, where the file has the room: a task takes about 10 KB of its 16 MiB
+RESEND_S = 86_400.0  # that a sender may go on to send a request; early cancels and states wait as long
+KEEP_UNDATED = 20_000  # names of runs that ended while the clock was not trusted
 CROWDED = 0.6  # of the file's room; well below where the store accepts no run
 EVERY_S = 300.0  # also how often the time is written down at which the node is known to have been up
 AT_ONCE = 20  # runs in one transaction, which keeps others waiting
+
+
+class Keep(Frozen, frozen=True, kw_only=True):
+    """What is kept of runs that have ended: the journals of so many, for so long; and for so long the names, with the
+    hash of what was asked, so that the same request does not run again however late the broker brings it."""
+
+    journal_s: float = 30 * 86_400.0
+    journals: int = 2000
+    name_s: float = 604_800.0 + RESEND_S
 
 
 class Upkeep:
     """`clock` is wall seconds or None while it is not trusted; `uptime` boot-time seconds, always trusted."""
 
     def __init__(
-        self, store: Store, report: Report, clock: Callable[[], float | None], uptime: Callable[[], float] = boot_s
+        self,
+        store: Store,
+        report: Report,
+        clock: Callable[[], float | None],
+        keep: Keep,
+        uptime: Callable[[], float] = boot_s,
     ) -> None:
+        self._keep = keep
         self._store = store
         self._report = report
         self._clock = clock
@@ -56,7 +73,8 @@ class Upkeep:
             if now is not None:
                 tx.meta_set("seen_at", repr(now))
             cleared = self._clear(tx, due)
-            pruned = self._prune(tx, now - KEEP_S if now is not None else 0.0, KEEP_RUNS)
+            pruned = self.prune(tx, now - self._keep.journal_s if now is not None else 0.0, self._keep.journals)
+            tx.forget_old(now - self._keep.name_s if now is not None else 0.0, KEEP_UNDATED)
         return cleared or pruned
 
     def _make_room(self) -> bool:
@@ -64,17 +82,20 @@ class Upkeep:
         made = False
         while self._store.fullness() > CROWDED:
             with self._store.transaction() as tx:
-                if not self._prune(tx, 0.0, 0):
+                if not self.prune(tx, 0.0, 0):
                     break
                 made = True
         return made
 
-    def _prune(self, tx: Transaction, older_than: float, keep: int) -> bool:
+    def prune(self, tx: Transaction, older_than: float, keep: int) -> bool:
+        """Take away the journals of runs that ended before, and of all but the newest `keep`; False: there were none."""
         pruned = tx.prune(older_than, keep, AT_ONCE)
         doubts.forget(tx, pruned)
         for row in pruned:
             if row.kind == "task" and row.shown == "yes":
                 self._report.clear(tx, row, pruned=True)
+            if _only_read(row):
+                tx.forget(row.row)
         return bool(pruned)
 
     def _clear(self, tx: Transaction, due: list[int]) -> bool:
@@ -103,6 +124,15 @@ class Upkeep:
                 if (fresh := _whole(tx, row.row)) and (run := _told_of(tx, fresh)):
                     self._report.publish_again(tx, fresh, run)
         return True
+
+
+def _only_read(row: RunRow) -> bool:
+    """A direct call that does no harm if it is made again: a dashboard makes them every few seconds, and the names of all
+    would fill the file."""
+    try:
+        return row.kind == "call" and decode_job(row).effect == "read"
+    except msgspec.MsgspecError:
+        return False
 
 
 def _whole(tx: Transaction, number: int) -> RunRow | None:

@@ -167,6 +167,8 @@ def trace(store: Reading, row: RunRow) -> tuple[Run, list[TaskEvent]]:
         told.extend(msgspec.structs.replace(said, at=rfc3339(journal[run.seq - 1].at)) for said in words(run, event))
 
     run, fault = followed(store.run_name(row.row), row, [entry.body for entry in journal], seen)
+    if row.shown == "pruned" and run.ended is not None:
+        told.append(TaskEvent(seq=run.seq, step=0, kind="note", text=run.ended.reason))
     if fault is not None:
         told.append(TaskEvent(seq=len(told), step=run.used.steps, kind="note", text=str(fault)))
         if run.ended is not None:

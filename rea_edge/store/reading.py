@@ -153,13 +153,16 @@ class Reading(ABC):
     def _whole_run(self, row: tuple[Column, ...], worth: Worth) -> RunRow | None:
         *columns, crc, request, request_crc = row
         values = dict(zip(RUN, columns, strict=True))
-        whole = crc == crc_of("run", columns) and request_crc == crc_of("request", (columns[0], request))
-        if not whole:
+        pruned = values["shown"] == "pruned"
+        whole = crc == crc_of("run", columns)
+        if not whole or (not pruned and request_crc != crc_of("request", (columns[0], request))):
             self._damaged(f"run {columns[0]!r}", worth if values["state"] == "ended" else "needed")
             return None
-        return msgspec.convert({**values, "request": request}, RunRow)
+        return msgspec.convert({**values, "request": b"" if pruned else request}, RunRow)
 
     def _events(self, db: Database, run: RunRow, after: int, limit: int | None) -> list[EventRow]:
+        if run.shown == "pruned":
+            return []
         end = run.seq if limit is None else min(run.seq, after + limit)
         found = db.rows(_EVENT, run.row, after, -1 if limit is None else limit)
         worth: Worth = "asked" if run.state == "ended" else "needed"

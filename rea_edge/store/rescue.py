@@ -20,7 +20,7 @@ from rea_edge.store.seen import Seen, last_seen
 
 COLUMNS = {"meta": ("key", "value"), "run": RUN, "request": ("run", "body"), "event": EVENT, "outbox": OUTBOX}
 _KEYS = {"meta": 1, "run": 1, "request": 1, "event": 2, "outbox": 1}  # leading columns that name a row
-_SEQ = RUN.index("seq")
+_SEQ, _SHOWN = RUN.index("seq"), RUN.index("shown")
 Key = tuple[Column, ...]
 
 
@@ -46,6 +46,8 @@ class Rescue(Struct):
         lacking = [] if self.meta("epoch") else ["the epoch is missing, and with it the names of runs"]
         runs, requests, events = self.rows["run"], self.rows["request"], self.rows["event"]
         for (row,), run in sorted(runs.items(), key=lambda item: in_order(item[0])):
+            if run[_SHOWN] == "pruned":
+                continue
             if (row,) not in requests:
                 lacking.append(f"the request of run {row!r} is missing")
             gaps = [str(seq) for seq in _range(run[_SEQ]) if (row, seq) not in events]

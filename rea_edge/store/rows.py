@@ -13,7 +13,7 @@ from rea_edge.records import Outcome, State
 Column = int | float | str | bytes | None
 RunKind = Literal["task", "call"]
 MessageKind = Literal["state", "reply", "aside"]
-Shown = Literal["yes", "dropped", "cleared"]
+Shown = Literal["yes", "dropped", "cleared", "pruned"]
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -22,7 +22,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """One run. `seq` counts its events so far, which are numbered from 0; `body` is the hash of what was asked.
 
     `shown` is what became of its newest state: in the outbox or published (also before there is one), dropped from a
-    full outbox, or taken off the broker again. Times are wall seconds, or None where the clock was not trusted.
+    full outbox, or taken off the broker again. `pruned`: only this row is left of it, without request and events; `seq`
+    still says how many there were. Times are wall seconds, or None where the clock was not trusted.
     """
 
     row: int

@@ -62,7 +62,7 @@ class Transaction(Reading):
         """
         with self._held() as db:
             if self.fullness() > FULL_SHARE:
-                raise SqlFailed("full", "what room is left in the state file is for the runs in it")
+                raise SqlFailed("full", "what room is left in the state file ([store] max_mib) is for the runs in it")
             row = db.number("SELECT max(row) FROM run") + 1
             columns: list[Column] = [row, kind, who, id, body, "accepted", None, 0, "yes", _real(at), None]
             sql = f"INSERT INTO run VALUES ({_marks(len(RUN) + 1)}) ON CONFLICT (kind, who, id) DO NOTHING"
@@ -164,26 +164,43 @@ class Transaction(Reading):
             self._changes.released = True
 
     def prune(self, older_than: float, keep_rows: int, most: int = 50) -> list[RunRow]:
-        """Delete runs that ended before `older_than`, and all but the newest `keep_rows` that have ended.
+        """Delete requests and journals of runs that ended before `older_than`, and of all but the newest `keep_rows`.
 
-        At most `most` of them, the oldest first, so that the transaction stays small; gives them: while they are
-        `most` there may be more. The newest row of all stays: its number must not be given again. So do those whose
-        state waits in the outbox or has to be queued again.
+        At most `most` of them, the oldest first, so that the transaction stays small; gives them as they were: while
+        they are `most` there may be more. Their rows stay, as `pruned`: the same request must not run again. Those
+        whose state waits in the outbox or has to be queued again stay whole.
         """
         with self._held() as db:
             ended = db.rows(
                 "SELECT row FROM (SELECT row, ended_at, shown, row_number() OVER (ORDER BY row DESC) AS rank FROM run"
-                " WHERE state = 'ended') WHERE (ended_at < ? OR rank > ?) AND row < (SELECT max(row) FROM run)"
+                " WHERE state = 'ended' AND shown <> 'pruned') WHERE (ended_at < ? OR rank > ?)"
                 f" AND shown <> 'dropped' AND {NOT_WAITING} ORDER BY row LIMIT ?",
                 older_than, keep_rows, most,
             )  # fmt: skip
             rows = [_whole(row) for (row,) in ended]
-            # Damaged ones go too, unseen: they have ended, and nothing else would ever take them away.
             runs = [run for row in rows for run in self._runs(db.rows(f"{RUN_QUERY} WHERE run.row = ?", row), "listed")]
             for row in rows:
-                for table, key in (("event", "run"), ("request", "run"), ("run", "row")):
-                    db.change(f"DELETE FROM {table} WHERE {key} = ?", row)
+                for table in ("event", "request"):
+                    db.change(f"DELETE FROM {table} WHERE run = ?", row)
+                self._keep_name(db, row)
             return runs
+
+    def forget(self, row: int) -> None:
+        """Delete what is kept of a pruned run: the same request would run again. Not the newest row of all: its number
+        must not be given twice."""
+        with self._held() as db:
+            self._forget(db, "row = ?", row)
+
+    def forget_old(self, older_than: float, keep_undated: int, most: int = 200) -> int:
+        """As `forget`, for up to `most` pruned runs that ended before `older_than`. Of those that ended at an unknown
+        time, `keep_undated` are kept. Gives how many are gone."""
+        with self._held() as db:
+            return self._forget(
+                db,
+                "row IN (SELECT row FROM run WHERE shown = 'pruned' AND (ended_at < ? OR ended_at IS NULL AND row <="
+                " (SELECT max(row) FROM run) - ?) ORDER BY row LIMIT ?)",
+                older_than, keep_undated, most,
+            )  # fmt: skip
 
     def delete_published(self) -> None:
         with self._held() as db:
@@ -249,6 +266,15 @@ class Transaction(Reading):
                 if run is not None:
                     self._show(db, _whole(run), "dropped")
             self._changes.dropped += 1
+
+    def _keep_name(self, db: Database, row: int) -> None:
+        try:
+            self._show(db, row, "pruned")
+        except StoreBroken:  # it has ended and is damaged: nothing else would ever take it away
+            self._forget(db, "row = ?", row)
+
+    def _forget(self, db: Database, which: str, *args: Column) -> int:
+        return db.change(f"DELETE FROM run WHERE {which} AND row < (SELECT max(row) FROM run)", *args)
 
     def _show(self, db: Database, row: int, shown: Shown) -> None:
         columns = self._columns(db, row)

@@ -48,6 +48,8 @@ queue = 20
 queue_s = 600
 [memory]
 soft_mib = 50
+[store]
+keep_days = 7
 [access]
 identity = "none"
 plain_text = "act"
@@ -107,6 +109,7 @@ def test_every_setting_of_the_file_arrives(whole: Settings, tmp_path: Path) -> N
     assert whole.limits == Limits(steps=6, tool_s=5.0)
     assert (whole.queue.size, whole.queue.longest_s) == (20, 600)
     assert whole.memory == Memory(soft_mib=50)
+    assert (whole.store.max_mib, whole.store.keep_days, whole.store.keep_runs) == (16, 7, 2000)
     assert whole.access.plain_text == "act"
     assert whole.log.level == "debug"
     assert whole.gates["set_pump"] == Rule(
@@ -192,6 +195,7 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         ("[[endpoint]]\nname = 'a'", "endpoint[0].url: missing"),
         ("[[endpoint]]\nurl = 'ftp://a'", "endpoint[0].url: expected a URL of http, https, got 'ftp://a'"),
         ("[endpoint]\nurl = 'http://a'", "endpoint: expected a list, got a table"),
+        ("[store]\nmax_mib = 4", "store.max_mib"),
         ("[memory]\nsoft_mib = 85", "memory.soft_mib: expected less than hard_mib, 85, got 85"),
         ("[node]\nid = 'a b'", "node.id: expected 1 to 36 of A-Z a-z 0-9 _ - and no _ in front, got 'a b'"),
         ("[node]\nid = '_all'", "node.id: expected 1 to 36"),

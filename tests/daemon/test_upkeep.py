@@ -6,15 +6,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import Raw
 
-from rea_edge.daemon.upkeep import KEEP_RUNS, KEEP_S, STATE_KEEP_S, Upkeep
-from rea_edge.journal import Journal, encode
-from rea_edge.records import Ended, Job
+from rea_edge.daemon.upkeep import KEEP_UNDATED, STATE_KEEP_S, Keep, Upkeep
+from rea_edge.journal import Journal, encode, run_from
+from rea_edge.records import Call, EffectClass, Ended, Job, Ok, Returned
 from rea_edge.report import Report
-from rea_edge.store import RunRow, Store
+from rea_edge.store import RunKind, RunRow, Store
 from rea_edge.topics import Topics
 
 TOPICS = Topics("rea/v1", "n1")
+KEEP = Keep(journals=40)
+KEEP_S, NAME_S, KEEP_RUNS = KEEP.journal_s, KEEP.name_s, KEEP.journals
 
 
 class Node:
@@ -31,7 +34,7 @@ class Node:
         self.store = Store.open(self.folder, **self._options)
         self.report = Report(TOPICS, lambda: self.at, 0.0)
         self.journal = Journal(self.store, self.report.publish, lambda: self.at)
-        self.upkeep = Upkeep(self.store, self.report, lambda: self.at, lambda: self.up_s)
+        self.upkeep = Upkeep(self.store, self.report, lambda: self.at, KEEP, lambda: self.up_s)
 
     def ended(self, task_id: str, answer: str = "done") -> RunRow:
         with self.store.transaction() as tx:
@@ -103,19 +106,28 @@ def test_an_end_at_an_unknown_time_is_not_measured_by_the_wall_clock(node: Node)
     assert node.upkeep.keep() and node.published() == {state("t1"): b""}
 
 
-def test_a_run_is_pruned_a_month_after_its_end(node: Node) -> None:
+def events_of(node: Node, kind: RunKind, id: str) -> int | None:
+    """How many events are left of a run; None if not even its name is."""
+    row = node.store.run_of(kind, "me", id)
+    return None if row is None else len(node.store.events(row.row))
+
+
+def test_the_journal_of_a_run_is_pruned_a_month_after_its_end_and_its_name_later(node: Node) -> None:
     node.ended("t1")
-    node.ended("t2")
     node.published()
-    node.at = 1_000_000.0 + STATE_KEEP_S
+    node.at = 1_000_000.0 + KEEP_S - 1
     node.upkeep.keep()
     node.published()
-    node.at = 1_000_000.0 + KEEP_S + 1
+    assert events_of(node, "task", "t1") == 1
+    node.at += 2
+    node.ended("t2")
+    node.published()
     assert node.upkeep.keep()
-    assert [row.id for row in node.store.runs(9)] == ["t2"]  # the newest keeps its number from being given again
+    assert events_of(node, "task", "t2") == 1
+    assert node.store.run_of("task", "me", "t1") is None, "its name is of no use any more: nothing can come so late"
 
 
-def test_beyond_the_runs_that_are_kept_a_state_goes_with_its_run(node: Node) -> None:
+def test_beyond_the_journals_that_are_kept_a_state_goes_with_its_run(node: Node) -> None:
     node.ended("t0")
     node.published()
     with node.store.transaction() as tx:
@@ -123,7 +135,79 @@ def test_beyond_the_runs_that_are_kept_a_state_goes_with_its_run(node: Node) -> 
             row, _ = tx.add_run("call", "me", f"c{number}", "sha256:0", b"{}", None)
             tx.set_state(row.row, "ended", "achieved", node.at)
     assert node.upkeep.keep() and node.published() == {state("t0"): b""}
-    assert node.store.run_of("task", "me", "t0") is None
+    assert events_of(node, "task", "t0") == 0
+
+
+def test_a_name_is_kept_for_as_long_as_its_request_may_come_again_whatever_the_room(node: Node) -> None:
+    node.ended("t1", answer="the answer")
+    node.published()
+    with node.store.transaction() as tx:
+        tx.prune(0.0, 0)
+    row = node.store.run_of("task", "me", "t1")
+    assert row is not None and (row.shown, row.outcome, row.body, row.seq) == ("pruned", "achieved", "sha256:0", 1)
+    with node.store.transaction() as tx:
+        known, made = tx.add_run("task", "me", "t1", "sha256:0", encode(Job(goal="goal")), node.at)
+        assert not made
+        node.report.publish_again(tx, known, run_from(tx, known))
+    told = msgspec.json.decode(node.published()[state("t1")])
+    assert (told["accepted"], told["body"], told["outcome"]) == (True, "sha256:0", "achieved")
+    assert "journal was deleted" in told["reason"]
+    node.ended("t2")
+    node.at = 1_000_000.0 + NAME_S
+    node.upkeep.keep()
+    assert node.store.run_of("task", "me", "t1") is not None
+    node.at += 1
+    node.upkeep.keep()
+    assert node.store.run_of("task", "me", "t1") is None
+
+
+def test_a_name_whose_end_has_no_known_time_is_kept_by_number(node: Node) -> None:
+    node.at = None
+    node.ended("t1")
+    node.published()
+    with node.store.transaction() as tx:
+        tx.prune(0.0, 0)
+        row, _ = tx.add_run("call", "me", "c", "sha256:0", b"{}", None)
+        tx.set_state(row.row, "ended", "achieved", None)
+    node.at = 9_000_000_000.0
+    node.upkeep.keep()
+    assert node.store.run_of("task", "me", "t1") is not None
+    with node.store.transaction() as tx:
+        assert tx.forget_old(0.0, KEEP_UNDATED) == 0
+        assert tx.forget_old(0.0, row.row - 1) == 1
+
+
+@pytest.mark.parametrize(("effect", "names"), [("read", 0), ("idempotent", 1), ("once", 1)])
+def test_of_a_call_that_may_be_made_again_no_name_is_kept(node: Node, effect: EffectClass, names: int) -> None:
+    with node.store.transaction() as tx:
+        job = Job(call=Call(name="look", args={}), effect=effect)
+        row, _ = tx.add_run("call", "me", "c1", "sha256:0", encode(job), node.at)
+    held = node.journal.load(row)
+    held.commit(Returned(n=1, result=Ok(data=Raw(b"1")), seconds=1.0), Ended(outcome="achieved", answer=""))
+    node.ended("t1")
+    node.published()
+    with node.store.transaction() as tx:
+        assert node.upkeep.prune(tx, 0.0, 1)
+    assert (node.store.run_of("call", "me", "c1") is not None) == bool(names)
+    if names:
+        with node.store.transaction() as tx:
+            known = tx.run(row.row)
+            assert known is not None
+            node.report.publish_again(tx, known, run_from(tx, known))
+        reply = msgspec.json.decode(node.published()[TOPICS.reply("me", "c1")])
+        assert reply["ok"] and reply["data"] == {"pruned": True}
+
+
+def test_an_unfinished_run_is_never_pruned(node: Node) -> None:
+    with node.store.transaction() as tx:
+        row, _ = tx.add_run("task", "me", "t1", "sha256:0", encode(Job(goal="goal")), 0.0)
+        tx.append(row.row, 0, [b"{}"], 0.0)
+    node.ended("t2")
+    node.published()
+    with node.store.transaction() as tx:
+        assert [run.id for run in tx.prune(9e9, 0)] == ["t2"]
+        assert tx.forget_old(9e9, 0) == 0
+    assert events_of(node, "task", "t1") == 1
 
 
 def test_a_state_dropped_from_a_full_outbox_is_queued_again_once_there_is_room(node: Node) -> None:
@@ -172,7 +256,8 @@ def test_a_damaged_run_that_has_ended_does_not_keep_the_states_of_others_from_be
     node.published()
     node.at = 1_000_000.0 + KEEP_S + STATE_KEEP_S
     node.upkeep.keep()
-    assert node.store.usage().runs == 1, "it is pruned like the others"
+    assert [row.id for row in node.store.runs(9)] == ["t2"], "it is pruned like the others"
+    assert node.store.usage().runs == 1
 
 
 def test_nothing_is_queued_again_while_the_outbox_is_full(node: Node) -> None:
@@ -192,9 +277,10 @@ def test_ended_runs_give_way_before_the_file_is_full_and_their_states_with_them(
             node.ended(f"t{number}", "x" * 30_000)
             node.upkeep.turn()
             cleared |= {topic for topic, payload in node.published().items() if not payload}
-        kept = [row.id for row in store.runs(100)]
+        kept = [row.id for row in store.runs(100) if row.shown != "pruned"]
         assert kept[0] == "t79" and 1 < len(kept) < 30
         assert cleared == {state(f"t{number}") for number in range(80)} - {state(one) for one in kept}
+        assert len(store.runs(100)) == 80, "their names stay"
         assert node.store.fullness() < 0.7
     finally:
         store.close()

@@ -138,9 +138,22 @@ def test_pruning_keeps_the_newest_and_what_has_not_ended(store: Store) -> None:
     with store.transaction() as tx:
         assert len(tx.prune(older_than=1.0, keep_rows=2)) == 3  # 0 is old; 1 and 3 are beyond the newest two
         assert len(tx.prune(older_than=99.0, keep_rows=0, most=1)) == 1
-        assert tx.prune(older_than=99.0, keep_rows=0) == []  # the newest row keeps its number from being given again
+        assert len(tx.prune(older_than=99.0, keep_rows=0)) == 1
+        assert tx.prune(older_than=99.0, keep_rows=0) == []
+    assert [(run.id, run.shown, run.outcome) for run in store.runs(9)] == [
+        ("t5", "pruned", "achieved"),
+        ("t4", "pruned", "achieved"),
+        ("t3", "pruned", "achieved"),
+        ("t2", "yes", None),
+        ("t1", "pruned", "achieved"),
+        ("t0", "pruned", "achieved"),
+    ]
+    assert store.events(rows[0]) == [] and store.runs(1)[0].request == b""
+    with store.transaction() as tx:
+        assert tx.forget_old(older_than=4.0, keep_undated=9) == 3
+        tx.forget(rows[4])
+        tx.forget(rows[5])  # not it: the newest row keeps its number from being given again
     assert [run.row for run in store.runs(9)] == [rows[5], rows[2]]
-    assert store.events(rows[0]) == []
     assert add(store, "t9") == rows[5] + 1
 
 
@@ -159,7 +172,7 @@ def test_a_full_store_takes_no_run_and_has_room_for_the_ends_of_those_it_has(fol
     with store.transaction() as tx:
         assert len(tx.prune(older_than=0.0, keep_rows=5)) == stored - 5
     add(store, "again", request=b"x" * 30_000)
-    assert len(store.runs(1000)) == 6
+    assert sum(run.shown != "pruned" for run in store.runs(1000)) == 6
 
 
 def test_a_damaged_run_that_has_ended_is_pruned_like_others(folder: Path, opened: Opener) -> None:
@@ -171,10 +184,13 @@ def test_a_damaged_run_that_has_ended_is_pruned_like_others(folder: Path, opened
     store.close()
     with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as db:
         db.execute("UPDATE request SET body = x'00' WHERE run = ?", (rows[0],))
+        db.execute("UPDATE run SET body = x'00' WHERE row = ?", (rows[1],))
     store = opened(folder)
     with store.transaction() as tx:
-        assert [run.row for run in tx.prune(older_than=9.0, keep_rows=9)] == [rows[1]]
-    assert [run.row for run in store.runs(9)] == [rows[2]]
+        assert [run.row for run in tx.prune(older_than=9.0, keep_rows=9)] == [rows[2]]
+    # What was asked for is still known of the one, and nothing of the other.
+    assert [run.row for run in store.runs(9)] == [rows[2], rows[0]]
+    assert store.usage().runs == 2
 
 
 def test_a_full_store_undoes_the_whole_transaction_even_if_the_block_hides_it(folder: Path, opened: Opener) -> None:
