@@ -64,7 +64,7 @@ def followed(
 ) -> tuple[Run, RunUnreadable | None]:
     """A run as far as the machine can follow its journal, and what it stopped at. `seen` is told each event, with the
     run right after it."""
-    from rea_edge import loop
+    from rea_edge import loop, outcome
 
     run = loop.start(name, Job())
     if row.shown == "pruned":
