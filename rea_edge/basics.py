@@ -102,6 +102,14 @@ class Rule(Frozen, frozen=True, kw_only=True):
     only_if: tuple[Criterion, ...] = ()  # what reads must say right before; args are those of the read
 
 
+class Sandbox(Frozen, frozen=True, kw_only=True):
+    """What a tool may see of the file system and of the network (TCP). A path may begin with `$REA_STATE_DIR`."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    network: bool = False
+
+
 class Tool(Frozen, frozen=True, kw_only=True):
     """One tool as declared. `parameters` and `returns` are JSON Schemas of the closed subset of `schema`."""
 
@@ -118,6 +126,7 @@ class Tool(Frozen, frozen=True, kw_only=True):
     fields: tuple[str, ...] = ()  # paths into the result that may be seen; empty: all of it
     redact: tuple[Redaction, ...] = ()  # what is hidden besides credentials
     summary: bool = False  # a large result is given as counts, ends and figures
+    sandbox: Sandbox | None = None  # None: it runs as it likes within its limits
     rule: Rule | None = None  # its own bounds at the gate; the node's may only add to them
     command: tuple[str, ...] = ()
     source: str = ""  # the file it came from, absolute

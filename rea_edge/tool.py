@@ -28,10 +28,10 @@ R = TypeVar("R")
 
 EFFECTS = ("read", "idempotent", "once")
 BASE_KEYS = ("effect", "timeout_s", "retries", "device", "examples")
-MORE_KEYS = ("ranges", "rate", "dwell_s", "hours", "requires", "only_if", "fields", "redact", "summary")
+MORE_KEYS = ("ranges", "rate", "dwell_s", "hours", "requires", "only_if", "fields", "redact", "summary", "sandbox")
 KEYS = (*BASE_KEYS, *MORE_KEYS)
 LATER_KEYS = frozenset({
-    "confirm", "sandbox", "verify",
+    "confirm", "verify",
     "cost", "p95_s", "needs", "publish", "payload", "await", "await_path",
 })  # fmt: skip
 LONGEST_S = 3600.0
@@ -76,6 +76,7 @@ def tool(
     fields: Sequence[str] | None = None,
     redact: Sequence[str] | None = None,
     summary: bool | None = None,
+    sandbox: Mapping[str, object] | None = None,
     **unsupported: object,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as a device tool.
@@ -89,10 +90,12 @@ def tool(
     the same task, `only_if` [{"tool", "args", "path", "op", "value"}] reads whose fresh value lets it run.
     Of the result: `fields` may be seen (paths; default all), `redact=("addresses",)` hides IP, MAC and mail addresses,
     `summary=True` gives more than 2 KiB as counts, ends and figures.
+    `sandbox={"read": ["/sys/class/hwmon"], "write": [], "network": False}`: it sees nothing else of the file system than
+    this and what every program needs, and no TCP; a path may begin with `$REA_STATE_DIR`.
     Raises ToolInvalid, which the tool host reports as a fault of the file.
     """
 
-    given = (ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary)
+    given = (ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox)
     more = {key: value for key, value in zip(MORE_KEYS, given, strict=True) if value is not None}
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 
 from msgspec import json, structs
 
+from rea_edge.config import Settings, tool_files
 from rea_edge.records import Args, Fault, Ok, Result, Tool
 from rea_edge.toolhost.client import ToolHost
 from rea_edge.toolhost.faults import fault
@@ -73,6 +75,17 @@ class Toolbox:
             if cancel.wait(pause):
                 break
         return result
+
+
+def host_of(settings: Settings, folder: Path) -> ToolHost:
+    """A host, not started yet, for the tools of these settings; `folder` is its lock's and the tools' own."""
+    return ToolHost(
+        folder,
+        tool_files(settings),
+        memory_mib=settings.memory.tool_mib,
+        user=settings.tools.user,
+        sandbox_required=settings.tools.sandbox == "required",
+    )
 
 
 def hash_of(tools: Sequence[Tool]) -> str:

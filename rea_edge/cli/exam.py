@@ -11,7 +11,7 @@ from typing import get_args
 import msgspec
 
 from rea_edge.cancel import Cancel
-from rea_edge.config import DEFAULT_FILE, Settings, load, tool_files
+from rea_edge.config import DEFAULT_FILE, Settings, load
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config.prompts import prompt_file
 from rea_edge.daemon.effects import CONTEXT_TOKENS
@@ -23,8 +23,7 @@ from rea_edge.probe import Profile, probe
 from rea_edge.records import Protocol, Tool
 from rea_edge.report import rfc3339
 from rea_edge.screen import Screen
-from rea_edge.toolbox import hash_of
-from rea_edge.toolhost.client import ToolHost
+from rea_edge.toolbox import hash_of, host_of
 
 PROBE_S = 60.0
 QUESTION_S = 120.0  # of a whole run, several questions to a slow server
@@ -128,7 +127,7 @@ def _candidate(one: EndpointSettings, profile: Profile) -> Candidate:
 def _tools(settings: Settings) -> list[Tool]:
     # A folder of its own: the daemon may be running beside us on the configured one.
     with tempfile.TemporaryDirectory(prefix="rea-edge-exam-") as folder:
-        host = ToolHost(Path(folder), tool_files(settings), memory_mib=settings.memory.tool_mib)
+        host = host_of(settings, Path(folder))
         try:
             loaded = host.start()
         finally:

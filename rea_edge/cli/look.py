@@ -12,7 +12,7 @@ import msgspec
 from rea_edge.cancel import Cancel
 from rea_edge.cli.found import Found, tell
 from rea_edge.cli.readings import show_readings
-from rea_edge.config import DEFAULT_FILE, Access, Settings, load, tool_files
+from rea_edge.config import DEFAULT_FILE, Access, Settings, load
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
@@ -28,8 +28,8 @@ from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps
 from rea_edge.store import RunRow
 from rea_edge.store.copy import StoreCopy
-from rea_edge.toolbox import hash_of
-from rea_edge.toolhost.client import ToolHost
+from rea_edge.toolbox import hash_of, host_of
+from rea_edge.toolhost.confine import lacking
 
 BROKER_S = 8.0
 ENDPOINT_S = 180.0  # of six small questions; a small board takes half a minute for each
@@ -109,14 +109,13 @@ def _access_words(access: Access) -> str:
 
 def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
     """What loads and what does not; the tools are put into a list, for those who look after us."""
-    try:
-        files = tool_files(settings)
-    except ConfigInvalid as exc:
-        yield Found("tools", False, str(exc))
-        return
     # A folder of its own: the daemon may be running beside us on the configured one.
     with tempfile.TemporaryDirectory(prefix="rea-edge-check-") as folder:
-        host = ToolHost(Path(folder), files, memory_mib=settings.memory.tool_mib)
+        try:
+            host = host_of(settings, Path(folder))
+        except ConfigInvalid as exc:
+            yield Found("tools", False, str(exc))
+            return
         try:
             loaded = host.start()
         finally:
@@ -124,6 +123,8 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
     into += loaded.tools
     for fault in loaded.faults:
         yield Found("tool file", False, fault)
+    for unmet in lacking(loaded.tools, settings.tools.user):
+        yield Found("sandbox", False, unmet)
     for tool in loaded.tools:
         yield Found(f"tool {tool.name}", True, f"{tool.effect}, {tool.timeout_s:g} s, from {tool.source}")
 

@@ -27,6 +27,7 @@ from rea_edge.config.settings import (
     Table,
     TaskLimits,
     TaskType,
+    Tools,
 )  # fmt: skip
 from rea_edge.errors import ConfigInvalid
 from rea_edge.records import Limits, Rule
@@ -58,6 +59,7 @@ class _File(Table, frozen=True):
     endpoint: tuple[Endpoint, ...] = ()
     limits: _Limits = _Limits()
     memory: Memory = Memory()
+    tools: Tools = Tools()
     store: StoreRoom = StoreRoom()
     access: Access = Access()
     task: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -78,6 +80,7 @@ def settings(keys: dict[str, object]) -> Settings:
         limits=_limits(found.limits),
         queue=Queue(size=found.limits.queue, longest_s=found.limits.queue_s),
         memory=found.memory,
+        tools=found.tools,
         store=found.store,
         access=found.access,
         task_types=task_types,

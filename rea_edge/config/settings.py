@@ -107,6 +107,15 @@ class Queue(Struct, frozen=True, kw_only=True):
     # seconds an accepted task may wait for its start, then it ends as `expired`: an hour-old wish is seldom one
 
 
+class Tools(Table, frozen=True):
+    """`[tools]`: how every call runs."""
+
+    user: str = ""
+    # an unprivileged user for tools, where the daemon runs as root; default: the daemon's own
+    sandbox: Literal["required", "if_possible"] = "required"
+    # required: a tool that declares a sandbox does not run on a kernel without Landlock
+
+
 class Memory(Table, frozen=True):
     soft_mib: Mebibytes = 60
     # MiB of the daemon's resident memory; above it new requests are refused and caches dropped; a task peaks at 56
@@ -199,6 +208,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     # of one run: 8 steps, 20000 tokens, 1024 tokens an answer, 10 s a call, 300 active seconds
     queue: Queue = Queue()
     memory: Memory = Memory()
+    tools: Tools = Tools()
     store: StoreRoom = StoreRoom()
     access: Access = Access()
     task_types: dict[str, TaskType] = field(default_factory=dict)

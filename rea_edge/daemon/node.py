@@ -9,7 +9,7 @@ import msgspec
 
 from rea_edge import doubts, marks, memory
 from rea_edge.clock import Clock, boot_id
-from rea_edge.config import Settings, default_id, tool_files
+from rea_edge.config import Settings, default_id
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.lanes import Lane
@@ -26,8 +26,8 @@ from rea_edge.records import Asked, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.systemd import Progress
-from rea_edge.toolbox import Toolbox
-from rea_edge.toolhost.client import ToolHost
+from rea_edge.toolbox import Toolbox, host_of
+from rea_edge.toolhost.confine import lacking
 from rea_edge.topics import Topics
 
 if TYPE_CHECKING:
@@ -69,14 +69,19 @@ class Node:
         self._report = Report(self._topics, clock.now, self._up_since_s)
         self._journal = Journal(store, self._publish, clock.now)
         self._upkeep = Upkeep(store, self._report, clock.now, _keep(settings))
-        self._host = ToolHost(settings.node.state_dir, tool_files(settings), memory_mib=settings.memory.tool_mib)
+        self._host = host_of(settings, settings.node.state_dir)
         loaded = self._host.start()
         for fault in loaded.faults:
             log.error("event=tool_fault detail=%r", fault)
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
         missing = sorted(set(settings.access.callers) - {tool.name for tool in loaded.tools})
-        self._tool_faults = (*loaded.faults, *(f"access.callers.{name}: there is no such tool" for name in missing))
+        unmet = lacking(loaded.tools, settings.tools.user)
+        self._tool_faults = (
+            *loaded.faults,
+            *unmet,
+            *(f"access.callers.{name}: there is no such tool" for name in missing),
+        )
         self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store, clock)
         self._waiting = Waiting()
         self._progress_of = RunningStates()

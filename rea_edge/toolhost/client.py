@@ -32,7 +32,9 @@ class ToolHost:
     """A host process with the tools of `files`, and the calls it runs.
 
     `memory_mib` and `cpu_s` bound one call; `load_s` bounds the loading of one file; `lock_s` how long a start waits
-    for the host before this one to be gone. A host that died is replaced when the next `call` needs one, or by `start`.
+    for the host before this one to be gone. `user` is whom calls run as, where the daemon is root; with
+    `sandbox_required` a tool that declares a sandbox does not run where the kernel has none. A host that died is
+    replaced when the next `call` needs one, or by `start`.
     Tools whose declaration changed meanwhile are refused until the daemon takes the new ones.
     """
 
@@ -46,9 +48,11 @@ class ToolHost:
         python: str = sys.executable,
         cpu_s: int = 10,
         lock_s: float = 10.0,
+        user: str = "",
+        sandbox_required: bool = True,
     ) -> None:
         names = tuple(dict.fromkeys(str(file.absolute()) for file in files))
-        self._setup = Setup(str(state_dir.absolute()), names, memory_mib, cpu_s, load_s, lock_s)
+        self._setup = Setup(str(state_dir.absolute()), names, memory_mib, cpu_s, load_s, lock_s, user, sandbox_required)
         self._python = python
         self._changed = threading.Condition()  # guards the fields below
         self._running: Running | None = None

@@ -9,8 +9,9 @@ import msgspec
 
 from rea_edge.condition import is_path
 from rea_edge.errors import ToolInvalid
-from rea_edge.records import Args, Redaction, Rule, Tool
+from rea_edge.records import Args, Redaction, Rule, Sandbox, Tool
 from rea_edge.rules import Gate, RuleInvalid, rule_of
+from rea_edge.toolhost.confine import STATE
 
 NUMBERS = frozenset({"integer", "number"})
 
@@ -24,6 +25,8 @@ class Extras(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # addresses: IP, MAC and mail addresses are hidden; credentials always are
     summary: bool = False
     # a result of more than 2 KiB is given as its counts, ends and figures
+    sandbox: Sandbox | None = None
+    # paths to read and to write, beside what every program needs; network = true allows TCP
 
 
 def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
@@ -39,6 +42,9 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
     for path in extras.fields:
         if not is_path(path):
             raise ToolInvalid(f"{place}.fields", f"{path!r} is no path such as value or disks.free")
+    for path in (*extras.sandbox.read, *extras.sandbox.write) if extras.sandbox else ():
+        if not path.startswith(("/", STATE)):
+            raise ToolInvalid(f"{place}.sandbox", f"{path!r} is no absolute path, nor below {STATE}")
     for key in extras.ranges:
         check_number(f"{place}.ranges.{key}", tool.parameters, key)
     return msgspec.structs.replace(
@@ -46,6 +52,7 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
         fields=extras.fields,
         redact=extras.redact,
         summary=extras.summary,
+        sandbox=extras.sandbox,
         rule=None if rule == Rule() else rule,
     )
 

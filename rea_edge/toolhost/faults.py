@@ -1,4 +1,4 @@
-"""The closed list of names a `records.Fault` of a tool can have; from `missing_program` on nothing had run.
+"""The closed list of names a `records.Fault` of a tool can have; from `unconfined` on nothing had run.
 
 | fault | means |
 | --- | --- |
@@ -11,6 +11,7 @@
 | `crashed` | it ended by a signal, or without giving a result |
 | `bad_result` | it returned something that is not JSON: bytes, a set, NaN |
 | `host_gone` | the tool host ended during the call: how far the tool came is not known |
+| `unconfined` | the sandbox that it declares, or the user that it is to run as, cannot be had: nothing had run |
 | `missing_program` | the program of a command tool is not there or cannot be executed |
 | `bad_args` | the arguments cannot be given to the tool |
 | `unknown_tool` | the tool host has no such tool, or another than the caller knows |
@@ -24,7 +25,7 @@ from rea_edge.records import Fault
 
 FaultName = Literal[
     "tool_error", "timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone",
-    "missing_program", "bad_args", "unknown_tool", "no_host", "busy",
+    "unconfined", "missing_program", "bad_args", "unknown_tool", "no_host", "busy",
 ]  # fmt: skip
 
 LONGEST_MESSAGE = 500

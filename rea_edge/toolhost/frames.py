@@ -25,6 +25,8 @@ class Setup(Struct, frozen=True):
     cpu_s: int
     load_s: float
     lock_s: float
+    user: str = ""
+    sandbox_required: bool = True
 
 
 class Loading(Struct, frozen=True, tag="loading"):

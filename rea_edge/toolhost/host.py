@@ -22,6 +22,7 @@ from msgspec import MsgspecError, json
 from rea_edge.errors import ToolInvalid
 from rea_edge.records import Args, Ok, Tool
 from rea_edge.toolhost import tree
+from rea_edge.toolhost.confine import Confinement
 from rea_edge.toolhost.faults import fault
 from rea_edge.toolhost.frames import (
     FRAME_BYTES,
@@ -151,7 +152,8 @@ class Host:
         program = tool.kind == "command"
         work = program_call(tool, args) if program else function_call(self.functions[tool.name], args)
         limits = Limits(self.setup.memory_mib, self.setup.cpu_s)
-        self.keepers.start(Job(order.request_id, tool.name, work, order.deadline, limits, program), call)
+        confinement = Confinement(tool.sandbox, tool.source, self.setup.user, self.setup.sandbox_required)
+        self.keepers.start(Job(order.request_id, tool.name, work, order.deadline, limits, program, confinement), call)
 
     def end(self) -> NoReturn:
         self.keepers.end_all()

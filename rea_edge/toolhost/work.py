@@ -16,6 +16,7 @@ from msgspec import Raw, Struct, ValidationError, convert, json, structs
 from rea_edge.errors import ToolInvalid
 from rea_edge.records import Args, Fault, Ok, Result, Tool
 from rea_edge.toolhost.command import BadArgs, argument_list
+from rea_edge.toolhost.confine import Confinement, shut_in
 from rea_edge.toolhost.faults import fault
 from rea_edge.toolhost.frames import DEEPEST, Found
 from rea_edge.toolhost.limits import Limits
@@ -31,6 +32,7 @@ class Job(Struct, frozen=True):
     deadline: float
     limits: Limits
     program: bool = False  # its standard output is the result
+    confinement: Confinement | None = None  # None: a trial, which is the author's own file
 
 
 class NotJson(Exception):
@@ -39,6 +41,11 @@ class NotJson(Exception):
 
 def done(job: Job) -> Result:
     """Do the job's work; whatever happens in it becomes a result."""
+    try:
+        if job.confinement is not None:
+            shut_in(job.confinement)
+    except OSError as exc:
+        return fault("unconfined", f"it was not started: its sandbox cannot be made: {exc}", "tell the operator")
     try:
         return job.work()
     except BadArgs as exc:

@@ -43,15 +43,15 @@ class Rig:
 
 
 @contextmanager
-def started(state_dir: Path, files: dict[str, str], **settings: float) -> Iterator[Rig]:
+def started(state_dir: Path, files: dict[str, str], user: str = "", **settings: float) -> Iterator[Rig]:
     """A rig with these files; Python sources get the usual imports in front."""
     paths = written(state_dir, files)
     reader = -1
     if settings.get("full_log"):
         with standard_error_full() as reader:
-            rig = begun(state_dir, paths, settings)
+            rig = begun(state_dir, paths, settings, user)
     else:
-        rig = begun(state_dir, paths, settings)
+        rig = begun(state_dir, paths, settings, user)
     try:
         yield rig
     finally:
@@ -64,7 +64,7 @@ def started(state_dir: Path, files: dict[str, str], **settings: float) -> Iterat
         assert gone, "a process outlived its host"
 
 
-def begun(state_dir: Path, paths: list[Path], settings: dict[str, float]) -> Rig:
+def begun(state_dir: Path, paths: list[Path], settings: dict[str, float], user: str) -> Rig:
     host = ToolHost(
         state_dir,
         paths,
@@ -72,6 +72,7 @@ def begun(state_dir: Path, paths: list[Path], settings: dict[str, float]) -> Rig
         cpu_s=int(settings.get("cpu_s", 10)),
         load_s=settings.get("load_s", 10.0),
         lock_s=settings.get("lock_s", 10.0),
+        user=user,
     )
     return Rig(state_dir, host, host.start())
 
