@@ -103,6 +103,12 @@ def size_of(path: Path) -> int | None:
         return None
 
 
+def free_bytes(path: Path) -> int:
+    """What the disk of a file can still take of ours."""
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize
+
+
 def read_through(folder: Path) -> None:
     """Raises `OSError` if the disk does not give the files: SQLite calls that damage, and it is none."""
     for suffix in ("", "-wal"):
@@ -120,11 +126,14 @@ def set_aside(folder: Path, why: str) -> Path:
     goes first: a WAL that a crash leaves behind belongs to the newest `broken-N`, and joins it there.
     """
     aside = _place_for(folder)
-    (aside / "why").write_text(why + "\n", encoding="utf-8")
+    noted = aside / "why.new"
+    if not noted.exists():
+        noted.write_text(why + "\n", encoding="utf-8")
     for suffix in _SUFFIXES:
         source = folder / (FILE + suffix)
         if source.exists():
             source.rename(aside / source.name)
+    noted.rename(aside / "why")  # from now on nothing else belongs in there
     sync_folder(aside)
     sync_folder(folder)
     return aside
@@ -151,7 +160,8 @@ def _place_for(folder: Path) -> Path:
     numbers = [int(name.name[7:]) for name in folder.glob("broken-*") if name.name[7:].isdigit()]
     newest = max(numbers, default=0)
     last = folder / f"broken-{newest}"
-    if newest and size_of(folder / FILE) is None and size_of(last / f"{FILE}-wal") is None:
+    # Without `why`: a crash came before all was moved. A file that is there already is never written over.
+    if newest and not (last / "why").exists() and None in (size_of(folder / FILE), size_of(last / FILE)):
         return last
     aside = folder / f"broken-{newest + 1}"
     aside.mkdir(mode=0o700)

@@ -174,6 +174,18 @@ def test_a_crash_between_the_two_moves_leaves_both_files_together(folder: Path, 
     assert not (folder / "broken-2").exists()
 
 
+def test_a_state_that_is_gone_is_not_put_to_an_earlier_one_that_was_set_aside(folder: Path, opened: Opener) -> None:
+    fill(folder)
+    overwrite(folder / "state.db", lambda old: b"not a database" * 1000)
+    opened(folder).close()
+    before = {path.name: path.read_bytes() for path in (folder / "broken-1").iterdir()}
+    kill_while_open(folder)
+    (folder / "state.db").unlink()
+    assert "missing" in str(opened(folder).lost)
+    assert {path.name: path.read_bytes() for path in (folder / "broken-1").iterdir()} == before
+    assert {path.name for path in (folder / "broken-2").iterdir()} == {"state.db-wal", "why"}
+
+
 def test_a_crash_before_the_new_sentinel_does_not_lose_the_state_twice(folder: Path, opened: Opener) -> None:
     fill(folder)
     (folder / "state.db").unlink()
