@@ -21,6 +21,7 @@ from rea_edge.systemd import notifier, watchdog_s
 
 EX_OK, EX_IOERR, EX_TEMPFAIL, EX_CONFIG = 0, 74, 75, 78
 TURN_S = 10.0  # the longest turn of the main thread; shorter where a watchdog asks for it
+FULL_TURN_S = 2.0  # while the disk is full: whether there is room again
 STORE_RETRY_S = 10.0
 
 log = logging.getLogger("rea_edge.daemon")
@@ -89,7 +90,7 @@ class Process:
                 node.turn()
             except StoreUnusable as exc:
                 self._fatal(exc)
-            self._wait(wait_s)
+            self._wait(min(wait_s, FULL_TURN_S) if node.short_of_room else wait_s)
 
     def _over_memory(self, node: Node) -> bool:
         """Soft limit: refuse and give back what can be given. Hard limit: True, the process must end."""

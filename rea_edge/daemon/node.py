@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +22,7 @@ from rea_edge.daemon.view import StateWord, View
 from rea_edge.errors import RunUnreadable, StoreFull
 from rea_edge.journal import Journal
 from rea_edge.mailbox import Mailbox
-from rea_edge.mqtt import Outgoing
+from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import Asked, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
@@ -106,14 +107,19 @@ class Node:
     def turn(self) -> None:
         """What is due in the main thread: status, health, upkeep of the store. At most every few seconds."""
         now_s = time.monotonic()
+        if self._upkeep.turn():
+            self._post.wake()
         self._tell_status_if_changed()
         self._tell_card_after_an_exam()
         if now_s >= self._health_due_s:
             self._health_due_s = now_s + HEALTH_S
             health = Outgoing(topic=self._topics.all("health"), payload=self._view.health(), qos=0, retain=True)
             self._post.tell(health)
-        if self._upkeep.turn():
-            self._post.wake()
+
+    @property
+    def short_of_room(self) -> bool:
+        """The disk is full: turns are to be short."""
+        return self._store.full is not None
 
     def refuse_new(self, why: str | None) -> None:
         """From now on (or no longer) refuse new requests, saying why."""
@@ -197,7 +203,7 @@ class Node:
             report=self._report,
             running=self._progress_of,
             clock=self._clock,
-            accept=lambda incoming: self._mailbox.accept(incoming),
+            accept=self._accept,
             births=self._births,
             farewell=lambda: self._status_message("offline"),
             fatal=self._fatal,
@@ -222,6 +228,12 @@ class Node:
         from rea_edge.runner import Runner
 
         return Runner(self._effects, self._live, beat)
+
+    def _accept(self, incoming: Incoming) -> bool:
+        taken = self._mailbox.accept(incoming)
+        if self.short_of_room:
+            self._tell_status_if_changed()  # at once: this request was refused for it
+        return taken
 
     # --- runs
 
@@ -290,11 +302,12 @@ class Node:
 
     @property
     def state(self) -> StateWord:
-        return "degraded" if self._store.lost else "online"
+        return "degraded" if self._store.lost or self._store.full else "online"
 
     def faults(self) -> list[str]:
         found = [
             *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
+            *self._room_faults(),
             *self._tool_faults,
             *([f"{open_} {UNKNOWN}"] if (open_ := len(doubts.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
@@ -302,6 +315,13 @@ class Node:
             *self._post.faults(),
         ]
         return [*found, *([self._refusing] if self._refusing and not self._stopping else [])]
+
+    def _room_faults(self) -> list[str]:
+        if self._store.full:
+            return [f"store: the disk is full, and nothing is accepted or begun: {self._store.full}"]
+        if self._store.crowded:
+            return ["store: the state file is full ([store] max_mib): nothing is accepted until tasks in it have ended"]
+        return []
 
     def _figures(self) -> dict[str, object]:
         link, usage = self._post.state, self._store.usage()
@@ -365,6 +385,6 @@ def _kept_name(settings: Settings, store: Store) -> str:
     if kept is not None and wanted == default_id(None):
         return kept
     if kept != wanted:
-        with store.transaction() as tx:
+        with suppress(StoreFull), store.transaction() as tx:  # kept at a start that finds room
             tx.meta_set("node", wanted)
     return wanted

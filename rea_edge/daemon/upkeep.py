@@ -57,7 +57,7 @@ class Upkeep:
         try:
             queued = self._make_room()  # first: where there is none, nothing below can be written
             queued |= self._queue_dropped()
-            if time.monotonic() >= self._due_s:
+            if time.monotonic() >= self._due_s or self._store.full:  # whether there is room again, only a commit tells
                 self._due_s = time.monotonic() + EVERY_S
                 queued |= self.keep()
         except StoreFull as exc:

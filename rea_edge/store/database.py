@@ -11,7 +11,7 @@ from typing import Literal
 
 from rea_edge.store.rows import Column
 
-SqlFault = Literal["full", "busy", "damaged", "unusable"]
+SqlFault = Literal["full", "crowded", "busy", "damaged", "unusable"]  # crowded: our own bound, not the disk's
 
 # What SQLite says where the file is not what we wrote. ERROR is "no such table" and the like: our statements are
 # correct, so the tables are not.

@@ -59,7 +59,7 @@ def _at_start(path: Path, error: SqlFailed) -> StoreUnusable:
     match error.fault:
         case "busy":
             return StoreBusy(f"{path} is in use by process {holder_of(path)}")
-        case "full":
+        case "full" | "crowded":
             return StoreFull(f"{path}: {error}")
         case "damaged" | "unusable":
             return StoreUnusable(f"{path}: {error}")
@@ -122,6 +122,9 @@ def _begin(folder: Path, lock: FolderLock, witness: Witness, db: Database, why: 
     settings = apply_settings(db, max_mib)
     if checking.is_blank(db):
         create_tables(db, why)
+    if (size_of(folder / f"{FILE}-wal") or 0) > 1 << 20:
+        # Grown over what SQLite aims at: the last process could not empty it. If we cannot either, we do not begin.
+        db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     meta = checking.Inspection(db)
     epoch, last, lost = meta.meta_get("epoch"), meta.meta_get("open"), meta.meta_get("lost")
     assert epoch is not None

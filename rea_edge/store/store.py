@@ -11,14 +11,15 @@ from pathlib import Path
 
 from rea_edge.errors import StoreBroken, StoreFull, StoreUnusable
 from rea_edge.store.database import Database, SqlFailed
-from rea_edge.store.folder import size_of
+from rea_edge.store.folder import free_bytes, size_of
 from rea_edge.store.layout import PAGE_BYTES, write_meta
 from rea_edge.store.opening import Opened, open_state
 from rea_edge.store.reading import Reading, Worth
 from rea_edge.store.rows import Column, StoreUsage
 from rea_edge.store.seen import Seen
-from rea_edge.store.writing import Changes, OutboxCap, Transaction
+from rea_edge.store.writing import FULL_SHARE, Changes, OutboxCap, Transaction
 
+LEAST_FREE_BYTES = 256 << 10  # a small commit may still fit where the next one does not
 WAL_MAX_BYTES = 4 << 20  # 4 x what SQLite aims at. A dying disk shows here first: failed checkpoints are not reported
 
 
@@ -40,6 +41,7 @@ class Store(Reading):
         self._lock = threading.Lock()
         self._owner = 0
         self._broken = ""
+        self._full: str | None = None
         self._closed = False
         self._lost = opened.lost
         self._sent_lock = threading.Lock()
@@ -113,6 +115,16 @@ class Store(Reading):
     def wal_bytes(self) -> int:
         return size_of(self._wal) or 0
 
+    @property
+    def full(self) -> str | None:
+        """What said that the disk has no room, until something is committed again and there is a little more."""
+        return self._full
+
+    @property
+    def crowded(self) -> bool:
+        """What room is left in the file is for the runs in it: none is accepted."""
+        return self.fullness() > FULL_SHARE
+
     def has_room(self) -> bool:
         """Whether the outbox is less than half full: what was dropped may be queued again."""
         usage = self.usage()
@@ -164,7 +176,8 @@ class Store(Reading):
             try:
                 yield self._opened.db
             except SqlFailed as error:
-                if error.fault == "full":
+                if error.fault in {"full", "crowded"}:
+                    self._full = str(error) if error.fault == "full" else self._full
                     raise StoreFull(str(error)) from error
                 self._broken = str(error)
                 raise StoreBroken(self._broken) from error
@@ -190,19 +203,22 @@ class Store(Reading):
         self._newest = max(self._newest, changes.newest)
         if changes.touched is not None:
             self._opened.witness.write(Seen(self.epoch, self._newest, *changes.touched))
+        if self._full is not None and free_bytes(self._opened.path) > LEAST_FREE_BYTES:
+            self._full = None
         if self.wal_bytes() > WAL_MAX_BYTES:
             self._empty_wal(db)
 
     def _empty_wal(self, db: Database) -> None:
         """One large transaction may have grown it. If it cannot be emptied now, the disk is going."""
+        why = ""
         try:
             db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
         except SqlFailed as error:
             if error.fault == "full":
                 return  # what was asked is committed; the next one will say that there is no room
-            raise
-        if self.wal_bytes() > WAL_MAX_BYTES:
-            raise StoreBroken(f"the WAL has {self.wal_bytes()} bytes and cannot be emptied")
+            why = f": {error}"
+        if why or self.wal_bytes() > WAL_MAX_BYTES:
+            raise StoreBroken(f"the WAL has {self.wal_bytes()} bytes and cannot be emptied{why}")
 
     def _take_sent(self) -> frozenset[int]:
         with self._sent_lock:

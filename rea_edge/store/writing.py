@@ -62,7 +62,9 @@ class Transaction(Reading):
         """
         with self._held() as db:
             if self.fullness() > FULL_SHARE:
-                raise SqlFailed("full", "what room is left in the state file ([store] max_mib) is for the runs in it")
+                raise SqlFailed(
+                    "crowded", "what room is left in the state file ([store] max_mib) is for the runs in it"
+                )
             row = db.number("SELECT max(row) FROM run") + 1
             columns: list[Column] = [row, kind, who, id, body, "accepted", None, 0, "yes", _real(at), None]
             sql = f"INSERT INTO run VALUES ({_marks(len(RUN) + 1)}) ON CONFLICT (kind, who, id) DO NOTHING"
