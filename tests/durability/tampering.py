@@ -4,10 +4,15 @@ strace counts each system call for itself. Holds no tests.
 """
 
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from tests.brokers import wait_until
 from tests.durability.recording import strace_program
 
 KILL = "signal=KILL"
@@ -42,3 +47,24 @@ def _strace(state: Path, trace: Path) -> list[str]:
 def _paths(state: Path) -> Iterator[str]:
     for name in _FILES:
         yield from ("-P", str(state / name))
+
+
+@contextmanager
+def attached(pid: int, state: Path, trace: Path, call: str, number: int | str, what: str) -> Iterator[None]:
+    """Tamper so with a process that runs already; calls are counted from now on, by thread."""
+    argv = [*tampering(state, trace, call, number, what), "-p", str(pid)]
+    tracer = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: _traced(pid) or tracer.poll() is not None, "strace is attached", 10)
+        if tracer.poll() is not None:
+            pytest.skip("NOT SHOWN: strace may not attach to a process here (kernel.yama.ptrace_scope)")
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait()
+
+
+def _traced(pid: int) -> bool:
+    """Every thread of it."""
+    threads = [status.read_text() for status in Path(f"/proc/{pid}/task").glob("*/status")]
+    return all("TracerPid:\t0\n" not in status for status in threads)

@@ -12,6 +12,7 @@ import pytest
 from rea_edge.journal import decode_event
 from rea_edge.records import Answered, Asked, Event, Moved, Run, Switched, Unanswered
 from rea_edge.store import Store
+from tests.durability.crashed import check_journal_ahead
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -37,20 +38,21 @@ def ledger(folder: Path, word: str) -> list[str]:
     return [line.split(" ", 1)[1] for line in (folder / "ledger").read_text().splitlines() if line.startswith(word)]
 
 
-def charged(events: list[Event]) -> int:
-    """What the journal says the questions cost: each its true cost, or its whole reservation if no answer came.
+def charged(events: list[Event]) -> tuple[int, bool]:
+    """What the journal says the questions cost, and whether part of it is an estimate.
 
-    A question that was refused before it could cost anything is free.
+    Each costs its true cost, or its whole reservation if no answer came; one that was refused before it could cost
+    anything is free.
     """
-    total, open_ = 0, 0
+    total, open_, estimated = 0, 0, False
     for event in events:
         if isinstance(event, Asked):
-            total, open_ = total + open_, event.reserved
+            total, open_, estimated = total + open_, event.reserved, estimated or open_ > 0
         elif isinstance(event, Answered):
             total, open_ = total + event.prompt_tokens + event.completion_tokens, 0
         elif isinstance(event, Unanswered) and not event.charged:
             open_ = 0
-    return total + open_
+    return total + open_, estimated or open_ > 0
 
 
 def check(folder: Path, run: Run, whole: Run) -> None:
@@ -71,7 +73,7 @@ def check(folder: Path, run: Run, whole: Run) -> None:
         row = store.run_of("task", "me", "t1")
         assert row is not None
         events = [decode_event(body) for body in store.events(row.row)]
-        assert run.used.tokens == charged(events)
+        assert (run.used.tokens, run.used.estimated) == charged(events)
         assert [type(event) for event in events if isinstance(event, Moved | Switched)] == [Moved, Switched]
         assert run.begun is not None and (run.begun.endpoint, run.begun.protocol) == ("second", "json")
         assert [message.topic for message in store.pull(10)].count("rea/v1/n/out/me/task/t1/state") == 1
@@ -98,6 +100,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 def killed_once(folder: Path, border: int, whole: Told) -> str | None:
     assert shell(folder, border) is None, "it was to be killed"
+    check_journal_ahead(folder)
     told = shell(folder)
     assert told is not None
     check(folder, told.run, whole.run)

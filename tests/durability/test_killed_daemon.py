@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from rea_edge.client import Client
 from rea_edge.emulated.endpoint import ScriptedEndpoint
 from rea_edge.journal import run_from
 from rea_edge.store.copy import StoreCopy
@@ -19,16 +18,17 @@ LIFE_S = 20.0
 CALLS = ("pwrite64", "fdatasync")  # each of them is met in every life
 
 
-def rehearsed(house: House, client: Client) -> list[tuple[str, int]]:
+def rehearsed(house: House) -> list[tuple[str, int]]:
     """The moments at which a life can be killed that takes up a state and does one task."""
-    house.start()
-    wait_online(client)
-    house.kill()
-    trace = house.folder / "trace"
-    house.start(*watching(house.folder / "state", trace))
-    submit_all(client, ["rehearsal"])
-    outcomes(client, ["rehearsal"], LIFE_S)
-    house.kill()
+    with house.client(silent_s=LIFE_S) as client:
+        house.start()
+        wait_online(client)
+        house.kill()
+        trace = house.folder / "trace"
+        house.start(*watching(house.folder / "state", trace))
+        submit_all(client, ["rehearsal"])
+        outcomes(client, ["rehearsal"], LIFE_S)
+        house.kill()
     calls = counted(trace)
     return [(call, number) for call in CALLS for number in range(1, calls[call] + 1)]
 
@@ -44,27 +44,28 @@ def test_a_daemon_killed_at_any_call_on_its_state_files_ends_every_task_as_promi
     mosquitto: Mosquitto, make_house: MakeHouse, kills: int
 ) -> None:
     with ScriptedEndpoint(script(*ANSWERS)) as endpoint:
-        house = make_house(mosquitto, extra=endpoint_table(endpoint.url, steps=40, tokens=1_000_000))
-        with house.client(silent_s=60) as client:
-            moments = rehearsed(house, client)
-            # Drawn, so that no task is killed again and again at the same place.
-            chosen = random.Random(6).sample(moments, kills or len(moments))
-            names, spent, reached = [f"k{number}" for number in range(len(chosen))], used(house.folder / "state"), 0
-            for name, moment in zip(names, chosen, strict=True):
-                house.start(*tampering(house.folder / "state", house.folder / "trace", *moment, KILL))
+        limits = endpoint_table(endpoint.url, steps=40, tokens=1_000_000, queue=500)
+        house = make_house(mosquitto, extra=limits)
+        moments = rehearsed(house)
+        # Drawn, so that no task is killed again and again at the same place.
+        chosen = random.Random(6).sample(moments, kills or len(moments))
+        names, spent, reached = [f"k{number}" for number in range(len(chosen))], used(house.folder / "state"), 0
+        for name, moment in zip(names, chosen, strict=True):
+            house.start(*tampering(house.folder / "state", house.folder / "trace", *moment, KILL))
+            with house.client() as client:
                 client.send("task", {"id": name, "goal": "Ring twice."})
-                reached += died(house)
-                now = used(house.folder / "state")
-                assert all(now[run] >= tokens for run, tokens in spent.items()), "a restart forgot a cost"
-                spent = now
-            house.start()
+            reached += died(house)
+            now = used(house.folder / "state")
+            assert all(now[run] >= tokens for run, tokens in spent.items()), "a restart forgot a cost"
+            spent = now
+        house.start()
+        with house.client(silent_s=60) as client:
             submit_all(client, names)  # as a sender does that has not seen it accepted
-            ended = outcomes(client, ["rehearsal", *names], 30 + 2 * len(names))
-            check(house, ended)
+            check(house, outcomes(client, ["rehearsal", *names], 30 + 2 * len(names)))
             assert reached >= len(chosen) * 0.9, f"{reached} of {len(chosen)} lives were killed where they should be"
             assert crashed(client, names) >= len(chosen) / 4, "the kills fell between the tasks and showed nothing"
-            now = used(house.folder / "state")
-            assert all(now[run] >= tokens for run, tokens in spent.items())
+        now = used(house.folder / "state")
+        assert all(now[run] >= tokens for run, tokens in spent.items())
 
 
 def died(house: House) -> bool:

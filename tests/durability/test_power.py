@@ -86,7 +86,7 @@ def test_the_workload_meets_every_turn_that_a_log_can_take(plain: Recorded) -> N
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("share", "draws", "least"),
-    [pytest.param(0.06, 1, 100, id="sample"), pytest.param(1.0, 5, 3000, marks=pytest.mark.slow, id="whole")],
+    [pytest.param(0.05, 1, 80, id="sample"), pytest.param(1.0, 5, 3000, marks=pytest.mark.slow, id="whole")],
 )
 def test_a_power_cut_at_any_moment_loses_nothing_acknowledged_and_invents_nothing(
     fast: Path, plain: Recorded, snapshots: list[Snapshot], kind: Kind, share: float, draws: int, least: int
@@ -95,6 +95,16 @@ def test_a_power_cut_at_any_moment_loses_nothing_acknowledged_and_invents_nothin
     count, wrong = Judge(fast / "judged", snapshots).count(states)
     assert not wrong, wrong
     assert count >= least
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_power_cut_during_the_very_first_start_costs_nothing_and_is_no_loss(
+    fast: Path, plain: Recorded, snapshots: list[Snapshot], kind: Kind
+) -> None:
+    first = plain.operations[: plain.operations.index(Said("step 1")) + 1]
+    count, wrong = Judge(fast / "judged", snapshots).count(explore(first, kind, plain.before, 2, seed=5))
+    assert not wrong, wrong
+    assert count > 50
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ def test_a_name_is_kind_and_sender_and_id(store: Store, kind: str, who: str, id:
     with store.transaction() as tx:
         run, created = tx.add_run("call" if kind == "call" else "task", who, id, "sha256:0", b"", None)
     assert created and run.row != row
+    assert (first := store.run_of("task", "me", "t1")) is not None and first.row == row
+    assert store.run_of(run.kind, who, id) == run
 
 
 def test_events_come_back_byte_for_byte_and_in_order(store: Store) -> None:

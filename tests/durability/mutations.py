@@ -1,0 +1,256 @@
+"""Takes away one safeguard at a time and shows which test turns red. One that no test misses is not proved.
+
+    python -m tests.durability.mutations [WORD]
+
+Works on copies; WORD chooses those whose name has it. Exit code 1 if a change went unnoticed, or does not fit any more.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from tests.durability.recording import ROOT
+
+Change = tuple[str, str, str]  # file, text that stands there once, what stands there instead
+
+BORDERS = "tests/durability/test_borders.py"
+POWER = "tests/durability/test_power.py"
+CUT = f"{POWER}::test_a_power_cut_at_any_moment_loses_nothing_acknowledged_and_invents_nothing"
+FIRST_CUT = f"{POWER}::test_a_power_cut_during_the_very_first_start_costs_nothing_and_is_no_loss"
+QUARANTINE = "tests/store/test_quarantine.py"
+ACKNOWLEDGED = "tests/durability/test_acknowledged.py"
+
+
+class Mutation(Struct, frozen=True):
+    """`tests` are those that must turn red: at least one of them."""
+
+    name: str
+    changes: tuple[Change, ...]
+    tests: tuple[str, ...]
+
+
+class Seen(Struct, frozen=True):
+    """`red` is the first test that failed, empty if none did."""
+
+    red: str
+    seconds: float
+
+
+MUTATIONS = (
+    Mutation(
+        "the intent is noted and not committed",
+        (("runner.py", "self._commit(held, Intended(n=act.n))", "held.note(Intended(n=act.n))"),),
+        (BORDERS,),
+    ),
+    Mutation(
+        "an open intent is started again",
+        (("loop.py", 'if run.phase == "acting" and run.open[0].intended:', "if False:"),),
+        (BORDERS,),
+    ),
+    Mutation(
+        "unclean starts are not counted",
+        (("loop.py", "strikes = run.strikes + 1 if under_way and not event.clean else", "strikes ="),),
+        (BORDERS,),
+    ),
+    Mutation(
+        "a reservation is noted and not committed",
+        (("runner.py", "self._commit(held, asked)", "held.note(asked)"),),
+        (BORDERS,),
+    ),
+    Mutation(
+        "a reservation is given back by a restart",
+        (
+            (
+                "loop.py",
+                "used = budget.write_off(run.used, run.reserved)",
+                "used = budget.write_off(run.used, run.reserved, charged=not run.reserved)",
+            ),
+        ),
+        (BORDERS,),
+    ),
+    Mutation(
+        "a reservation that stays is not said to be an estimate",
+        (("loop.py", "used = budget.write_off(run.used, run.reserved)", "used = run.used"),),
+        (BORDERS,),
+    ),
+    Mutation(
+        "a call runs before its decision is committed",
+        (
+            (
+                "runner.py",
+                "        self._commit(held)\n        if held.run.cancel is not None:\n            return  # it came in",
+                "        if held.run.cancel is not None:\n            return  # it came in",
+            ),
+        ),
+        (BORDERS,),
+    ),
+    Mutation(
+        "an end is published in a commit of its own",
+        (
+            (
+                "journal.py",
+                "            if any(is_kept(event) for event in wanted):\n                self._publish(tx, self.row, run)\n",
+                "        if any(is_kept(event) for event in wanted):\n            with self._store.transaction() as tx:\n"
+                "                self._publish(tx, self.row, run)\n",
+            ),
+        ),
+        (BORDERS,),
+    ),
+    Mutation(
+        "a message is acknowledged before it is committed",
+        (
+            (
+                "mqtt/connection.py",
+                "            if not self._ears.accept(incoming) and message.qos:",
+                "            client.ack(message.mid, message.qos)\n            client.loop_write()\n"
+                "            if not self._ears.accept(incoming) and message.qos:",
+            ),
+        ),
+        (ACKNOWLEDGED,),
+    ),
+    Mutation(
+        "a message that could not be committed is acknowledged",
+        (("mailbox.py", "        except StoreBroken:\n            raise\n", "        except StoreBroken:\n            pass\n"),),
+        (ACKNOWLEDGED,),
+    ),
+    Mutation(
+        "a task that is sent again is a new one",
+        (
+            ("store/layout.py", "crc INTEGER NOT NULL, UNIQUE (kind, who, id))", "crc INTEGER NOT NULL)"),
+            ("store/writing.py", " ON CONFLICT (kind, who, id) DO NOTHING", ""),
+            ("mailbox.py", "known = self._store.run_of(kind, who, request_id)", "known = None"),
+        ),
+        ("tests/e2e/test_tasks.py",),
+    ),
+    Mutation(
+        "a task is found by its id without its sender",
+        (
+            (
+                "store/reading.py",
+                'return self._one_run(db, "WHERE run.kind = ? AND run.who = ? AND run.id = ?", kind, who, id)',
+                'return self._one_run(db, "WHERE run.kind = ? AND run.id = ?", kind, id)',
+            ),
+        ),
+        ("tests/store/test_transactions.py",),
+    ),
+    Mutation(
+        "the check sum of a run is not compared",
+        (("store/reading.py", 'whole = crc == crc_of("run", columns) and', "whole = True or"),),
+        (QUARANTINE,),
+    ),
+    Mutation(
+        "the check sum of an event is not compared",
+        (("store/reading.py", 'if crc == crc_of("event", columns):', "if True:"),),
+        (QUARANTINE,),
+    ),
+    Mutation(
+        "the check sum of a message is not compared",
+        (("store/reading.py", 'if crc != crc_of("outbox", columns):', "if False:"),),
+        (QUARANTINE,),
+    ),
+    Mutation(
+        "the check sum of a setting is not compared",
+        (("store/reading.py", "if not isinstance(value, str) or crc !=", "if not isinstance(value, str) or False and crc !="),),
+        (QUARANTINE,),
+    ),
+    Mutation(
+        "a commit is not flushed",
+        (("store/layout.py", '("synchronous", "FULL", 2)', '("synchronous", "NORMAL", 1)'),),
+        (CUT,),
+    ),
+    Mutation(
+        "the journal is SQLite's default",
+        (
+            ("store/layout.py", '("journal_mode", "WAL", "wal")', '("journal_mode", "DELETE", "delete")'),
+            ("store/layout.py", '("locking_mode", "EXCLUSIVE", "exclusive")', '("locking_mode", "NORMAL", "normal")'),
+            ("store/opening.py", 'db.rows("PRAGMA locking_mode = EXCLUSIVE")', "pass"),
+        ),
+        (CUT,),
+    ),
+    Mutation(
+        "a commit leaves no witness",
+        (("store/store.py", "if changes.touched is not None:", "if False:"),),
+        (QUARANTINE,),
+    ),
+    Mutation(
+        "a state has no sentinel",
+        (("store/opening.py", "if read_sentinel(folder) != epoch:", "if False:"),),
+        (QUARANTINE,),
+    ),
+    Mutation(
+        "the sentinel is not flushed before it takes its place",
+        (("store/folder.py", '.encode())\n        os.fsync(fd)\n', ".encode())\n"),),
+        (FIRST_CUT,),
+    ),
+    Mutation(
+        "the folders above a new state are not flushed",
+        (("store/folder.py", "            sync_folder(above)\n", "            pass\n"),),
+        (CUT,),
+    ),
+    Mutation(
+        "a start does not say that it has begun",
+        (("store/opening.py", '    write_meta(db, "open", "1")\n', ""),),
+        (CUT,),
+    ),
+)  # fmt: skip
+
+
+def tried(mutation: Mutation) -> Seen:
+    """Run its tests against a copy with the change; raises `ValueError` where it does not fit or nothing can run."""
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rea-mutation-") as place:
+        copy = Path(place)
+        for name in ("rea_edge", "tests", "tools", "systemd"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        for change in mutation.changes:
+            _make(copy, change)
+        red = _first_red(copy, mutation.tests)
+    return Seen(red, time.monotonic() - began_s)
+
+
+def _make(copy: Path, change: Change) -> None:
+    name, old, new = change
+    file = copy / "rea_edge" / name
+    text = file.read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        raise ValueError(f"{name} has {text.count(old)} times {old!r}: the mutation must follow the code")
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def _first_red(copy: Path, tests: Sequence[str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=no", "-p", "no:cacheprovider", *tests],
+        cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    if done.returncode not in (0, 1) or (done.returncode == 1) != (found is not None):
+        raise ValueError(f"the tests could not run: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+    return found[1] if found else ""
+
+
+def unnoticed(word: str = "") -> Iterator[str]:
+    """The mutations that no test noticed, each with the reason; says on the way what was noticed by which test."""
+    for mutation in MUTATIONS:
+        if word not in mutation.name:
+            continue
+        try:
+            seen = tried(mutation)
+        except ValueError as error:
+            yield f"{mutation.name}: {error}"
+            continue
+        print(f"{'red ' if seen.red else 'GREEN'} {seen.seconds:5.1f} s  {mutation.name}: {seen.red}", flush=True)
+        if not seen.red:
+            yield f"{mutation.name}: no test turned red"
+
+
+if __name__ == "__main__":
+    sys.exit(1 if list(map(print, unnoticed(*sys.argv[1:2]))) else 0)
