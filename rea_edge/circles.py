@@ -9,6 +9,7 @@ from hashlib import sha256
 
 import msgspec
 
+from rea_edge import premise
 from rea_edge.records import Call, Fault, Ok, OpenCall, Result, Run, Seen
 
 FAILURES = 3
@@ -49,7 +50,7 @@ def refusal(run: Run, call: Call) -> str | None:
         return f"not run: it gave the same result {times} times already; this is a conclusion, decide from it"
     if _done_before(run, call):
         return "not run: it is done already; give the next command, or done"
-    return None
+    return premise.refusal(run, call)
 
 
 def after_refusal(run: Run, call: Call, reason: str) -> Run:
@@ -65,7 +66,7 @@ def endless(run: Run, call: Call) -> str | None:
         return None
     closed = run.failing.get(call.name, 0) >= FAILURES
     why = "a tool that is closed" if closed else "a call whose result is known"
-    why = "a call that was refused" if _key(call) in run.denied else why
+    why = "a call that was refused" if _key(call) in run.denied or premise.refusal(run, call) else why
     return f"going in circles: {call.name} was asked for again, {why}"
 
 

@@ -8,6 +8,7 @@ Holds the path grammar and the six operators. Pure; it never guesses: what canno
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import TypeGuard
 
 import msgspec
@@ -76,6 +77,13 @@ def lacking(criterion: Criterion, data: object) -> str:
     else:
         met = compare(value, criterion.op, criterion.value)
     return "" if met is True else f"it is {msgspec.json.encode(value).decode()[:200]}"
+
+
+def asks_for(criterion: Criterion, tool: str, args: Mapping[str, object]) -> bool:
+    """Whether this is the call whose result a criterion is about; it may have more arguments."""
+    return tool == criterion.tool and all(
+        key in args and equal(args[key], value) for key, value in criterion.args.items()
+    )
 
 
 def in_words(criterion: Criterion) -> str:

@@ -6,7 +6,7 @@ A criterion is met by the newest result of its call. Any act makes a reading old
 import msgspec
 
 from rea_edge import condition
-from rea_edge.records import Call, Criterion, Ok, OpenCall, Result, Run
+from rea_edge.records import Ok, OpenCall, Result, Run
 
 
 def after(run: Run, head: OpenCall, result: Result) -> Run:
@@ -16,7 +16,7 @@ def after(run: Run, head: OpenCall, result: Result) -> Run:
         return run
     found = dict(run.found)
     for place, criterion in enumerate(wanted):
-        if not _asks_for(criterion, head.call):
+        if not condition.asks_for(criterion, head.call.name, head.call.args):
             if head.effect != "read" and (criterion.tool == head.call.name or _reads(run, criterion.tool)):
                 found.pop(place, None)
         elif isinstance(result, Ok):
@@ -37,10 +37,3 @@ def unmet(run: Run) -> str | None:
 
 def _reads(run: Run, tool: str) -> bool:
     return any(offer.name == tool and offer.effect == "read" for offer in (run.begun.offers if run.begun else ()))
-
-
-def _asks_for(criterion: Criterion, call: Call) -> bool:
-    given = call.args
-    return call.name == criterion.tool and all(
-        key in given and condition.equal(given[key], value) for key, value in criterion.args.items()
-    )

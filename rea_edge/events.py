@@ -108,6 +108,7 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     done_when: tuple[Criterion, ...] = ()
     repeats: int = 2  # times in a row that a call may give the same result
     bounds: Bounds | None = None  # protocol command: what the goal speaks for
+    only_if: Criterion | None = None  # other protocols: what the goal's words make the condition of all its acts
     next_protocol: Protocol | None = None  # tried once, where this one gives no readable decision
     without: tuple[str, ...] = ()  # members of a request that the endpoint refuses by name
     seconds: float = 0.0  # that choosing took

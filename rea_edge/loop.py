@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, circles, context, criteria, lines, outcome, questions, settled
+from rea_edge import budget, circles, context, criteria, lines, outcome, premise, questions, settled
 from rea_edge.changes import as_known, changed, closed, failed, gone_on, opened, told, told_result
 from rea_edge.records import (
     Act,
@@ -291,7 +291,8 @@ def _returned(run: Run, event: Returned) -> Run:
     )
     if run.job.call is not None:
         return closed(run, _end_of_call(run, event))
-    run = criteria.after(circles.after(run, head, event.result), head, event.result)
+    run = premise.after(circles.after(run, head, event.result), head, event.result)
+    run = criteria.after(run, head, event.result)
     if run.begun is not None and run.begun.protocol == "command":
         return lines.returned(run, head, event)
     return told_result(run, head, _observed(run, event.result))

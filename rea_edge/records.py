@@ -193,6 +193,7 @@ class Run(Frozen, frozen=True, kw_only=True):
     failing: dict[str, int] = field(default_factory=dict)  # by tool: failures in a row
     found: dict[int, str] = field(default_factory=dict)  # by place in `done_when`: what the newest result lacks
     denied: dict[str, str] = field(default_factory=dict)  # by call, as digest: why the gate refused it
+    premise: str | None = None  # what the newest reading lacks to meet `only_if`: "" nothing, None not read
     warned: tuple[str, ...] = ()  # calls and tools that were refused for going in circles
     strikes: int = 0  # unclean starts in a row with an effect under way
     taken_up: bool = False  # after a restart, and nothing has followed yet: its next effect may be under way

@@ -35,6 +35,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "opening",
         "gate",
         "phrasing",
+        "premise",
         "circles",
         "criteria",
         "outcome",

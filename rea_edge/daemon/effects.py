@@ -23,6 +23,7 @@ from rea_edge.records import (
     Answer,
     Begun,
     Call,
+    Criterion,
     EffectClass,
     Fault,
     Job,
@@ -102,6 +103,7 @@ class NodeEffects:
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
             seconds=round(chosen.seconds, 3),
             bounds=bounds,
+            only_if=_premise(protocol, job.goal, tools),
             without=chosen.profile.without,
         )
 
@@ -301,6 +303,15 @@ def _narrowed(
     from rea_edge import evidence
 
     return evidence.narrowed(goal, tools, commands)
+
+
+def _premise(protocol: Protocol, goal: str, tools: Sequence[Tool]) -> Criterion | None:
+    """Under which condition the goal acts, where the model itself compares; in protocol command a line says it."""
+    if protocol == "command":
+        return None
+    from rea_edge import evidence
+
+    return evidence.condition_of(goal, tools)
 
 
 def _constraint(protocol: Protocol, there: Chosen | None, tools: list[Tool], commands: int, goal: str) -> str:

@@ -20,7 +20,9 @@ from collections.abc import Sequence
 
 from rea_edge.bounds import Bounds
 from rea_edge.evidence.heard import Heard
-from rea_edge.records import Tool
+from rea_edge.records import Criterion, Tool
+
+_ANY = 1 << 30
 
 
 def narrowed(goal: str, tools: Sequence[Tool], commands: int) -> tuple[tuple[Tool, ...], Bounds]:
@@ -29,3 +31,8 @@ def narrowed(goal: str, tools: Sequence[Tool], commands: int) -> tuple[tuple[Too
     `commands` is how many lines may run. The same goal and tools give the same.
     """
     return Heard(goal, tools, commands).narrowed()
+
+
+def condition_of(goal: str, tools: Sequence[Tool]) -> Criterion | None:
+    """What a goal makes the condition of all its acts; None where it has none, or not all of it is certain."""
+    return Heard(goal, tools, _ANY).condition()

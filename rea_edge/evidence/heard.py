@@ -13,7 +13,7 @@ from rea_edge.evidence.naming import is_of_heat, of_act, taught_by, telling_of
 from rea_edge.evidence.orders import Orders, Plan
 from rea_edge.evidence.values import few_of, only
 from rea_edge.evidence.words import ASKING, COMMON, POLITE, PRONOUN, QUESTION, first_word, plain, words
-from rea_edge.records import Args, Tool
+from rea_edge.records import Args, Criterion, Tool
 
 
 class Heard:
@@ -60,6 +60,17 @@ class Heard:
             why="" if acts or self._asks or not self._is_an_order() else self._why_not(plan),
         )
         return (*reads, *_merged(acts)), bounds
+
+    def condition(self) -> Criterion | None:
+        """The condition of all acts, where there are some and all is certain."""
+        kept, bounds = self.narrowed()
+        for tool in kept if bounds.acts else ():
+            fixed = _asked(tool)
+            if tool.name in bounds.paths and len(fixed.args) == len(list(parameters(tool))):
+                assert self._test is not None
+                path, test = bounds.paths[tool.name][0], self._test
+                return Criterion(tool=tool.name, args=fixed.args, path=path, op=test.op, value=test.value)
+        return None
 
     # --- readings
 

@@ -1,4 +1,4 @@
-"""A run of protocol `command` in memory, on the real machine: the model's lines are given, and what readings return."""
+"""A run in memory, on the real machine: what the model says is given, and what readings return."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,6 +19,7 @@ from rea_edge.records import (
     Malformed,
     Offer,
     Ok,
+    Protocol,
     Record,
     Rest,
     Returned,
@@ -48,20 +49,22 @@ def lines(goal: str, tools: Sequence[Tool], commands: int = 1) -> set[str]:
     return {written.sentence(seed) for seed in range(200)} - {"cannot", "done"}
 
 
-def begun(goal: str, tools: Sequence[Tool], commands: int = 1) -> Begun:
-    offers, bounds = heard(goal, tools, commands)
+def begun(goal: str, tools: Sequence[Tool], commands: int = 1, protocol: Protocol = "command") -> Begun:
+    lines_only = protocol == "command"
+    offers, bounds = heard(goal, tools, commands) if lines_only else (offers_of(tools), None)
     return Begun(
         endpoint="local",
         model="any",
-        protocol="command",
+        protocol=protocol,
         offers=offers,
-        opening=opening.opening("command", "rules", tools, goal, {}, commands=commands),
+        opening=opening.opening(protocol, "rules", tools, goal, {}, commands=commands),
         ask='"temperature":0',
         context_tokens=8192,
         min_observations=1,
         answer_tokens=100,
         commands=commands,
         bounds=bounds,
+        only_if=None if lines_only else evidence.condition_of(goal, tools),
     )
 
 
@@ -71,7 +74,7 @@ def read(line: str, offers: Sequence[Offer], bounds: Bounds) -> decision.Decisio
 
 
 def played(start: Begun, lines: Sequence[str], readings: Readings) -> Run:
-    """The run to its end. The model says these lines one after another, and then `done` for ever; acts succeed."""
+    """The run to its end. The model says these texts one after another, and then `done` for ever; acts succeed."""
     run = loop.start("rtest-1", Job(goal=""))
     said = iter(lines)
     while True:
@@ -79,12 +82,11 @@ def played(start: Begun, lines: Sequence[str], readings: Readings) -> Run:
             case Begin():
                 run = loop.apply(run, start)
             case Ask(asked=asked):
-                assert run.begun is not None and run.begun.bounds is not None
-                line = next(said, "done")
+                message = {"role": "assistant", "content": next(said, "done")}
                 answer = Answered(
                     step=asked.step,
-                    turn=Raw(msgspec.json.encode({"role": "assistant", "content": line})),
-                    decision=read(line, run.begun.offers, run.begun.bounds),
+                    turn=Raw(msgspec.json.encode(message)),
+                    decision=decision.read_or_fault(message, "stop", start.offers, start.protocol, {}, start.bounds),
                     prompt_tokens=10,
                     completion_tokens=10,
                     seconds=0.0,
@@ -104,4 +106,4 @@ def played(start: Begun, lines: Sequence[str], readings: Readings) -> Run:
 def acted(run: Run, tools: Sequence[Tool]) -> list[Call]:
     """The acts that ran, in their order."""
     reads = {tool.name for tool in tools if tool.effect == "read"}
-    return [Call(name=one.tool, args=one.args) for one in run.done if one.tool not in reads]
+    return [Call(name=one.tool, args=one.args) for one in run.done if one.tool not in reads and one.result == "ok"]
