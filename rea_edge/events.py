@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Raw, field
 
-from rea_edge.basics import Args, Criterion, EffectClass, Frozen, LimitName, Op, Outcome, Protocol, Result
+from rea_edge.basics import Args, Criterion, EffectClass, Fault, Frozen, LimitName, Op, Outcome, Protocol, Result
 from rea_edge.bounds import Bounds
 from rea_edge.errors import Code, DecisionErrorKind
 
@@ -142,7 +142,7 @@ class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
     """A question goes out. `reserved` tokens are charged now; `first` is the first round of history still sent.
 
     `turns` are the messages that this question adds, as the bytes that are sent from now on. `prefix` names the bytes of
-    the whole prompt, as `length:sha256`: see `context.prefix`.
+    the whole prompt, as `length:sha256`: see `context.prefix`. `notes` of the run's notes are among the turns.
     """
 
     step: int
@@ -151,7 +151,7 @@ class Asked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked"):
     first: int = 0
     turns: tuple[Raw, ...] = ()
     prefix: str = ""
-    notes: int = 0  # how many of the run's notes are among `turns`
+    notes: int = 0
 
 
 AS_SENT_BACK = Raw(b"null")  # an empty Raw would be no JSON
@@ -203,9 +203,30 @@ class Refused(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="refused"
 
 
 class Intended(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="intended"):
-    """Call n of a `once` tool is about to start. Without a `Returned` after it the call is in doubt."""
+    """Call n is about to start, and its tool acts `once` or can be verified. Without its end it is in doubt.
+
+    `verify` is what a read returns if it took effect, `effect` what it was taken for.
+    """
 
     n: int
+    effect: EffectClass = "once"
+    verify: Criterion | None = None
+
+
+class Doubted(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="doubted"):
+    """Call n ended in a way that may have taken effect. Its probe is to say."""
+
+    n: int
+    fault: Fault
+    seconds: float
+
+
+class Verified(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="verified"):
+    """What the probe of call n, which is in doubt, gave."""
+
+    n: int
+    result: Result
+    seconds: float
 
 
 class Returned(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="returned"):
@@ -253,6 +274,8 @@ Event = (
     | Unanswered
     | Refused
     | Intended
+    | Doubted
+    | Verified
     | Returned
     | CancelAsked
     | Settled

@@ -43,6 +43,7 @@ from rea_edge.records import (
     Switch,
     Tool,
     Unanswered,
+    Verify,
 )
 from rea_edge.runner import answered
 
@@ -240,7 +241,7 @@ def _played(
                 run = loop.apply(run, Returned(n=n, result=result, seconds=0.0))
             case Record(event=event):
                 run = loop.apply(run, event)
-            case Rest() | Switch():  # no other protocol is offered here, so there is no switch
+            case Rest() | Switch() | Verify():  # no other protocol is offered here, and nothing is ever in doubt
                 return run
             case other:
                 assert_never(other)

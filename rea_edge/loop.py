@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, circles, context, criteria, lines, outcome, premise, questions, settled
+from rea_edge import budget, circles, context, criteria, doubt, lines, outcome, premise, questions, settled
 from rea_edge.changes import as_known, changed, closed, failed, gone_on, opened, told, told_result
 from rea_edge.records import (
     Act,
@@ -26,6 +26,7 @@ from rea_edge.records import (
     Calls,
     CancelAsked,
     Done,
+    Doubted,
     Effect,
     Ended,
     Event,
@@ -50,6 +51,7 @@ from rea_edge.records import (
     Switch,
     Switched,
     Unanswered,
+    Verified,
 )
 
 Word = Literal["ok", "failed", "unknown"]
@@ -99,7 +101,11 @@ def _apply(run: Run, event: Event) -> Run:
         case "acting", Refused():
             return _refused(run, event)
         case "acting", Intended(n=n) if not run.open[0].intended and run.open[0].n == n:
-            return changed(run, open=(_with_intent(run.open[0]), *run.open[1:]))
+            return doubt.intended(run, event)
+        case "acting", Doubted(n=n) if run.open[0].verify is not None and run.open[0].n == n:
+            return doubt.doubted(run, event)
+        case "acting", Verified(n=n) if run.open[0].verify is not None and run.open[0].n == n:
+            return doubt.verified(run, event)
         case "acting", Returned(n=n) if run.open[0].n == n:
             return _returned(run, event)
         case (("accepted" | "ready" | "asked" | "acting" | "closing"), Resumed()):
@@ -122,8 +128,9 @@ def next_effect(run: Run) -> Effect:
     if run.phase == "closing":
         assert run.ended is not None
         return Record(event=run.ended)
+    # What took effect is found out before anything else, also for a run that is over: it must be told.
     if run.phase == "acting" and run.open[0].intended:
-        return Record(event=_in_doubt(run.open[0]))
+        return doubt.next_effect(run, probing=run.strikes < STRIKES)
     if run.strikes >= STRIKES:
         return Record(event=_crash_loop(run))
     if run.cancel is not None:
@@ -184,14 +191,6 @@ def _next_call(run: Run) -> Act | Record:
 
 def _seconds_left(run: Run) -> float:
     return run.job.limits.task_s - run.used.seconds
-
-
-def _in_doubt(head: OpenCall) -> Returned:
-    message = f"the device restarted during this call of {head.call.name}: its outcome is unknown"
-    fault = Fault(
-        fault="unknown", message=message, suggestion="do not repeat it; read the device's state or ask a person"
-    )
-    return Returned(n=head.n, result=fault, seconds=0.0, unknown=True)
 
 
 def _crash_loop(run: Run) -> Ended:
@@ -327,7 +326,3 @@ def _resumed(run: Run, event: Resumed) -> Run:
     used = budget.write_off(run.used, run.reserved)
     phase = "ready" if run.phase == "asked" else run.phase
     return changed(run, phase=phase, used=used, reserved=0, strikes=strikes, recheck=True)
-
-
-def _with_intent(head: OpenCall) -> OpenCall:
-    return msgspec.structs.replace(head, intended=True)

@@ -41,6 +41,7 @@ from rea_edge.events import Call as Call
 from rea_edge.events import Calls as Calls
 from rea_edge.events import CancelAsked as CancelAsked
 from rea_edge.events import Decision as Decision
+from rea_edge.events import Doubted as Doubted
 from rea_edge.events import Ended as Ended
 from rea_edge.events import Event as Event
 from rea_edge.events import Finish as Finish
@@ -56,6 +57,7 @@ from rea_edge.events import Returned as Returned
 from rea_edge.events import Settled as Settled
 from rea_edge.events import Switched as Switched
 from rea_edge.events import Unanswered as Unanswered
+from rea_edge.events import Verified as Verified
 
 # --- effects: what the core asks the shell to do next
 
@@ -86,6 +88,14 @@ class Act(Frozen, frozen=True, kw_only=True, tag="act"):
     seconds: float
 
 
+class Verify(Frozen, frozen=True, kw_only=True, tag="verify"):
+    """Find out by this read whether call n, which is in doubt, took effect."""
+
+    n: int
+    call: Call
+    seconds: float
+
+
 class Record(Frozen, frozen=True, kw_only=True, tag="record"):
     """Nothing to perform: this event follows from the journal alone (the end, a call in doubt after a crash, a circle)."""
 
@@ -96,7 +106,7 @@ class Rest(Frozen, frozen=True, kw_only=True, tag="rest"):
     """Nothing to do: the run has ended."""
 
 
-Effect = Begin | Switch | Ask | Act | Record | Rest
+Effect = Begin | Switch | Ask | Act | Verify | Record | Rest
 
 
 # --- a run: what the journal adds up to
@@ -123,12 +133,19 @@ class Job(Frozen, frozen=True, kw_only=True):
 
 
 class OpenCall(Frozen, frozen=True, kw_only=True):
-    """A call that the model decided on and that has not ended. `intended`: its start is in the journal."""
+    """A call that the model decided on and that has not ended. `intended`: its start is in the journal.
+
+    Then `verify` is its probe, `fault` how it ended where that says too little, `checked` what the probe gave.
+    """
 
     n: int
     call: Call
     effect: EffectClass
     intended: bool = False
+    verify: Criterion | None = None
+    fault: Fault | None = None
+    checked: Result | None = None
+    spent_s: float = 0.0  # in attempts and probes that have not ended it
 
 
 class Done(Frozen, frozen=True, kw_only=True):

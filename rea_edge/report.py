@@ -20,6 +20,7 @@ from rea_edge.records import (
     Begun,
     CancelAsked,
     Done,
+    Doubted,
     Ended,
     Event,
     Fault,
@@ -37,6 +38,7 @@ from rea_edge.records import (
     State,
     Switched,
     Unanswered,
+    Verified,
 )
 from rea_edge.store import RunRow, Transaction
 from rea_edge.topics import Topics
@@ -244,6 +246,10 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
             return [said("end", f"{outcome}: {answer}")]
         case Switched(protocol=protocol):
             return [said("note", f"no readable decision; asked again in protocol {protocol}")]
+        case Doubted(fault=fault):
+            return [said("note", f"{fault.fault}: {fault.message}; whether it took effect is looked for")]
+        case Verified(result=result, n=n, seconds=seconds):
+            return [said("note", f"asked whether it took effect: {_result_text(result)}", n, seconds)]
         case Begun() | Asked() | Intended():
             return []
         case _:

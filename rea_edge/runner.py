@@ -27,6 +27,8 @@ from rea_edge.records import (
     Begin,
     Begun,
     Call,
+    Criterion,
+    Doubted,
     EffectClass,
     Ended,
     Event,
@@ -47,6 +49,8 @@ from rea_edge.records import (
     Switch,
     Switched,
     Unanswered,
+    Verified,
+    Verify,
 )
 from rea_edge.store import RunRow
 
@@ -81,6 +85,14 @@ class Effects(Port):
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
         """What a call must be taken for: what the run recorded, or what the tool has become, if that is stricter."""
+        ...
+
+    def verify(self, call: Call) -> Criterion | None:
+        """What a read returns if this call took effect; None where nothing can be asked."""
+        ...
+
+    def probe(self, run: Run, asked: Verify) -> Result:
+        """Ask whether a call took effect. Passes the gate like any read; cannot be cancelled."""
         ...
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
@@ -149,6 +161,8 @@ class Runner:
                 self._ask(held, asked, seconds, cancel, stopping)
             case Act() as act:
                 self._act(held, act, cancel, stopping)
+            case Verify() as asked:
+                self._verify(held, asked, stopping)
             case Record(event=Ended() as ended):
                 self._commit(held, ended)
             case Record(event=event):
@@ -227,8 +241,9 @@ class Runner:
             nonlocal began
             if stopping():
                 return False
-            if effect == "once" and not held.run.open[0].intended:
-                self._commit(held, Intended(n=act.n))
+            verify = self._effects.verify(act.call) if effect != "read" else None
+            if (effect == "once" or verify is not None) and not held.run.open[0].intended:
+                self._commit(held, Intended(n=act.n, effect=effect, verify=verify))
             began = held.run.cancel is None
             return began
 
@@ -241,8 +256,21 @@ class Runner:
             return
         if fault == "cancelled" and stopping() and held.run.cancel is None:
             raise Stopped
-        unknown = began and effect == "once" and fault in loop.OPEN_ENDS
-        held.note(Returned(n=act.n, result=result, seconds=round(time.monotonic() - started, 3), unknown=unknown))
+        seconds = round(time.monotonic() - started, 3)
+        is_open = began and fault in loop.OPEN_ENDS
+        if isinstance(result, Fault) and is_open and held.run.open[0].verify is not None:
+            held.note(Doubted(n=act.n, fault=result, seconds=seconds))
+        else:
+            held.note(Returned(n=act.n, result=result, seconds=seconds, unknown=is_open and effect == "once"))
+
+    def _verify(self, held: Held, asked: Verify, stopping: Callable[[], bool]) -> None:
+        self._commit(held)
+        started = time.monotonic()
+        with self._now("act", asked.seconds):
+            result = self._effects.probe(held.run, asked)
+        if isinstance(result, Fault) and stopping():
+            raise Stopped  # it may have been cut off by that; the next start asks again
+        held.note(Verified(n=asked.n, result=result, seconds=round(time.monotonic() - started, 3)))
 
     @contextmanager
     def _now(self, doing: Literal["ask", "act"], seconds: float) -> Iterator[None]:

@@ -28,11 +28,12 @@ R = TypeVar("R")
 
 EFFECTS = ("read", "idempotent", "once")
 BASE_KEYS = ("effect", "timeout_s", "retries", "device", "examples")
-MORE_KEYS = ("ranges", "rate", "dwell_s", "hours", "requires", "only_if", "fields", "redact", "summary", "sandbox")
+MORE_KEYS = (
+    "ranges", "rate", "dwell_s", "hours", "requires", "only_if", "fields", "redact", "summary", "sandbox", "verify",
+)  # fmt: skip
 KEYS = (*BASE_KEYS, *MORE_KEYS)
 LATER_KEYS = frozenset({
-    "confirm", "verify",
-    "cost", "p95_s", "needs", "publish", "payload", "await", "await_path",
+    "confirm", "cost", "p95_s", "needs", "publish", "payload", "await", "await_path",
 })  # fmt: skip
 LONGEST_S = 3600.0
 MOST_RETRIES = 5
@@ -77,6 +78,7 @@ def tool(
     redact: Sequence[str] | None = None,
     summary: bool | None = None,
     sandbox: Mapping[str, object] | None = None,
+    verify: Mapping[str, object] | None = None,
     **unsupported: object,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as a device tool.
@@ -92,10 +94,12 @@ def tool(
     `summary=True` gives more than 2 KiB as counts, ends and figures.
     `sandbox={"read": ["/sys/class/hwmon"], "write": [], "network": False}`: it sees nothing else of the file system than
     this and what every program needs, and no TCP; a path may begin with `$REA_STATE_DIR`.
+    `verify={"tool": "read_valve", "args": {"name": "{name}"}, "path": "percent", "equals": "{percent}"}`: the read, and
+    its value (or `op` and `value`), that say that a call took effect whose end nobody saw; `"{name}"` is its argument.
     Raises ToolInvalid, which the tool host reports as a fault of the file.
     """
 
-    given = (ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox)
+    given = (ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox, verify)
     more = {key: value for key, value in zip(MORE_KEYS, given, strict=True) if value is not None}
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:

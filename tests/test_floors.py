@@ -41,6 +41,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "outcome",
         "changes",
         "settled",
+        "doubt",
         "lines",
         "questions",
     ),

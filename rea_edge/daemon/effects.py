@@ -16,7 +16,7 @@ from rea_edge.config import Settings, TaskType
 from rea_edge.config.prompts import fits_every_protocol, prompt_file
 from rea_edge.daemon.gates import Gates
 from rea_edge.endpoints import Chosen, Endpoints, Needs
-from rea_edge.errors import EndpointFailed, RequestRefused, StoreFull
+from rea_edge.errors import DecisionRejected, EndpointFailed, RequestRefused, StoreFull
 from rea_edge.gate import Policy
 from rea_edge.records import (
     Act,
@@ -33,6 +33,7 @@ from rea_edge.records import (
     Run,
     Switched,
     Tool,
+    Verify,
 )
 from rea_edge.redact import redacted
 from rea_edge.rules import criterion_of
@@ -171,6 +172,28 @@ class NodeEffects:
         """The stricter of what the run recorded and what the tool is now."""
         now = self.toolbox.tools.get(call.name)
         return recorded if now is None else max(recorded, now.effect, key=STRICTNESS.index)
+
+    def verify(self, call: Call) -> Criterion | None:
+        tool = self.toolbox.tools.get(call.name)
+        if tool is None or tool.verify is None:
+            return None
+        from rea_edge import doubt
+
+        return doubt.filled(tool.verify, call.args, tool.parameters)
+
+    def probe(self, run: Run, asked: Verify) -> Result:
+        from rea_edge import schema
+
+        call, tools = asked.call, self.toolbox.tools
+        effect = self.effect(call, "read")
+        # Asked for by the tool's author, not by the sender: whose tools and mode say nothing about it.
+        if why := gate.refusal(Policy(mode="query"), call, effect, tools):
+            return Fault(fault="denied", message=why)
+        try:
+            schema.compile(tools[call.name].parameters, place=call.name).check(call.args)
+        except DecisionRejected as exc:
+            return Fault(fault="bad_args", message=exc.message)
+        return self._run(call, f"{run.id}-{asked.n}-verify", asked.seconds, Cancel(), lambda: True)
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         denied: str | None = None

@@ -10,7 +10,8 @@ import msgspec
 from rea_edge.condition import is_path
 from rea_edge.errors import ToolInvalid
 from rea_edge.records import Args, Redaction, Rule, Sandbox, Tool
-from rea_edge.rules import Gate, RuleInvalid, rule_of
+from rea_edge.rules import Gate, RuleInvalid, Wanted, check_wanted, criterion_of, rule_of
+from rea_edge.toolhost.command import PLACE
 from rea_edge.toolhost.confine import STATE
 
 NUMBERS = frozenset({"integer", "number"})
@@ -23,6 +24,9 @@ class Extras(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # paths into the result that may be seen, such as "disks.name"; lists are looked through
     redact: tuple[Redaction, ...] = ()
     # addresses: IP, MAC and mail addresses are hidden; credentials always are
+    verify: Wanted | None = None
+    # a read that tells whether a call took effect, whose end nobody saw: {tool, args, path, equals} or op and value;
+    # in args and value "{name}" stands for the call's argument
     summary: bool = False
     # a result of more than 2 KiB is given as its counts, ends and figures
     sandbox: Sandbox | None = None
@@ -34,6 +38,8 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
     try:
         extras = msgspec.convert(dict(said), Extras)
         rule = rule_of(extras)
+        if extras.verify is not None:
+            check_wanted(extras.verify, "verify")
     except RuleInvalid as exc:
         raise ToolInvalid(f"{place}.{exc.key}", str(exc)) from exc
     except msgspec.ValidationError as exc:
@@ -47,8 +53,11 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
             raise ToolInvalid(f"{place}.sandbox", f"{path!r} is no absolute path, nor below {STATE}")
     for key in extras.ranges:
         check_number(f"{place}.ranges.{key}", tool.parameters, key)
+    if extras.verify is not None:
+        check_probe(f"{place}.verify", tool, extras.verify)
     return msgspec.structs.replace(
         tool,
+        verify=None if extras.verify is None else criterion_of(extras.verify),
         fields=extras.fields,
         redact=extras.redact,
         summary=extras.summary,
@@ -65,3 +74,24 @@ def check_number(place: str, parameters: Args, key: str) -> None:
     kinds = shape.get("type")
     if not NUMBERS & set(kinds if isinstance(kinds, list) else [kinds]):
         raise ToolInvalid(place, f"{key!r} is no number, so it has no range")
+
+
+def check_probe(place: str, tool: Tool, probe: Wanted) -> None:
+    """Refuse what could not be filled in. Whether the tool that is named exists is not known here."""
+    if tool.effect == "read":
+        raise ToolInvalid(place, "a tool that reads has no effect to verify")
+    expected = ("value", probe.value) if probe.equals is None else ("equals", probe.equals)
+    for key, value in (*((f"args.{name}", value) for name, value in probe.args.items()), expected):
+        for name in PLACE.findall(value) if isinstance(value, str) else ():
+            if value != f"{{{name}}}":
+                raise ToolInvalid(f"{place}.{key}", f"{{{name}}} stands for a whole value, and alone: {value!r}")
+            check_filled(f"{place}.{key}", tool.parameters, name)
+
+
+def check_filled(place: str, parameters: Args, name: str) -> None:
+    properties, required = parameters.get("properties"), parameters.get("required")
+    shape = properties.get(name) if isinstance(properties, dict) else None
+    if not isinstance(shape, dict):
+        raise ToolInvalid(place, f"{{{name}}} is not a parameter")
+    if name not in (required if isinstance(required, list) else ()) and "default" not in shape:
+        raise ToolInvalid(place, f"{{{name}}} is neither required nor has it a default")

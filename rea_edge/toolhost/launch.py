@@ -17,6 +17,7 @@ import rea_edge
 from rea_edge.errors import EffectFailed
 from rea_edge.records import Tool
 from rea_edge.toolhost.frames import Found, Loading, Ready, Report, Setup, Unable, pair, received
+from rea_edge.toolhost.probes import without_wrong_probes
 
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "LD_LIBRARY_PATH")
 SEND_S = 1.0  # the host takes calls at once; one that does not is stuck
@@ -123,7 +124,8 @@ def heard(control: socket.socket, deadline: float) -> Loaded:
                 tools += found.tools
                 faults += found.faults
             case Ready():
-                return Loaded(tuple(tools), tuple(faults))
+                good, wrong = without_wrong_probes(tools)
+                return Loaded(good, (*faults, *wrong))
             case Unable(message=message):
                 raise EffectFailed("no_host", message)
 

@@ -25,6 +25,7 @@ from rea_edge.records import (
     Answer,
     Begun,
     Call,
+    Criterion,
     EffectClass,
     Job,
     Limits,
@@ -35,16 +36,18 @@ from rea_edge.records import (
     Result,
     Run,
     Switched,
+    Verify,
 )
 from rea_edge.report import Report
 from rea_edge.runner import Runner
 from rea_edge.store import Store, Transaction
 from rea_edge.topics import Topics
 
-TOOLS: dict[str, EffectClass] = {"look": "read", "turn": "idempotent", "ring": "once"}
+TOOLS: dict[str, EffectClass] = {"look": "read", "turn": "idempotent", "ring": "once", "bolt": "once"}
+BOLTED = Criterion(tool="look", args={}, path="bolted", op="==", value=True)  # how a call of bolt is verified
 REFUSED_AFTER = 1  # answers; then the first endpoint refuses, and the run goes on at the second
 GARBLED_AFTER = 2  # from then on none in protocol native can be read, and the run goes on in json
-SCRIPT = (["look"], ["turn", "ring"], ["look", "ring", "look"], "All is done.")
+SCRIPT = (["look"], ["turn", "ring"], ["look", "ring", "bolt", "look"], "All is done.")
 LIMITS = Limits(steps=20)  # each kill during a question costs one
 
 
@@ -136,6 +139,15 @@ class Scripted:
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
         return recorded
+
+    def verify(self, call: Call) -> Criterion | None:
+        return BOLTED if call.name == "bolt" else None
+
+    def probe(self, run: Run, asked: Verify) -> Result:
+        self._borders.cross()
+        bolted = f"ran bolt {run.id}-{asked.n}\n" in self._ledger.read_text()
+        self._borders.cross()
+        return Ok(data=Raw(msgspec.json.encode({"bolted": bolted})))
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         self._borders.cross()

@@ -18,6 +18,7 @@ from rea_edge.records import (
     Answer,
     Begun,
     Call,
+    Criterion,
     EffectClass,
     Job,
     Limits,
@@ -28,6 +29,7 @@ from rea_edge.records import (
     Result,
     Run,
     Switched,
+    Verify,
 )
 from rea_edge.report import Report
 from rea_edge.runner import Runner
@@ -78,6 +80,12 @@ class Steps:
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
         return recorded
+
+    def verify(self, call: Call) -> Criterion | None:
+        return None
+
+    def probe(self, run: Run, asked: Verify) -> Result:
+        raise AssertionError("nothing is in doubt")
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         assert starting()

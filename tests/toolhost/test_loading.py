@@ -284,7 +284,7 @@ BAD_TOML = [
     (TABLE + 'command = ["x"]\nexamples = [["Go.", {a = 1}]]\n', "f.toml: t.examples", "a"),
     (TABLE + 'command = ["x", "{text}"]\nexamples = [["Go.", {}]]\n' + TEXT, "f.toml: t.examples", "text"),
     (TABLE + 'command = ["x"]\nexamples = ["Go."]\n', "f.toml: t.examples", "'Go.'"),
-    (TABLE + 'command = ["x"]\nverify = "y"\n', "f.toml: t", "'verify' is not supported yet"),
+    (TABLE + 'command = ["x"]\nverify = "y"\n', "f.toml: t.verify", "expected"),
     (TABLE + 'command = ["x"]\npublish = "y"\n', "f.toml: t", "'publish' is not supported yet"),
     (TABLE + 'command = ["x"]\nshell = true\n', "f.toml: t", "'shell' is not a key"),
 ]
