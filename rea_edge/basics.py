@@ -18,7 +18,7 @@ Mode = Literal["act", "query"]
 State = Literal["accepted", "running", "paused", "waiting", "ended"]
 Outcome = Literal["achieved", "gave_up", "exceeded", "cancelled", "failed", "escalated", "rejected", "expired"]
 Op = Literal[">", ">=", "<", "<=", "==", "!="]
-LimitName = Literal["steps", "tokens", "seconds"]
+LimitName = Literal["steps", "tokens", "seconds", "day_tokens", "month_tokens"]
 # Ends with \Z: `$` would let a line break through, which makes a topic that brokers end the connection for.
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}\Z")]
 

@@ -1,6 +1,8 @@
 """What a run may spend: the arithmetic of limits, reservation and settling. Pure; knows no run and no clock."""
 
-from rea_edge.records import LimitName, Limits, Usage
+from msgspec import structs
+
+from rea_edge.records import Asked, LimitName, Limits, Usage
 
 BYTES_PER_TOKEN = 3  # an upper estimate for JSON and English; the server's count replaces it when it comes
 LEAST_ANSWER = 16  # tokens; below this no answer is worth asking for
@@ -32,6 +34,14 @@ def answer_cap(limits: Limits, used: Usage, prompt_tokens: int, context_tokens: 
     The least of: the cap of one answer, what the run has left after this prompt, what the context holds after it.
     """
     return min(answer_tokens, limits.tokens - used.tokens - prompt_tokens, context_tokens - prompt_tokens)
+
+
+def within(asked: Asked, tokens: int) -> Asked | None:
+    """The question, its answer capped so that no more than `tokens` are reserved; None where it must not be asked."""
+    over = max(0, asked.reserved - tokens)
+    if asked.cap - over < LEAST_ANSWER:
+        return None
+    return structs.replace(asked, cap=asked.cap - over, reserved=asked.reserved - over)
 
 
 def reserve(used: Usage, tokens: int) -> Usage:

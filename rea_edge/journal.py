@@ -12,6 +12,8 @@ from typing import Protocol
 import msgspec
 
 from rea_edge import doubts
+from rea_edge.allowance import Left
+from rea_edge.clock import boot_s
 from rea_edge.errors import RunUnreadable
 from rea_edge.records import Asked, Effect, Ended, Event, Job, Resumed, Run, Settled, State
 from rea_edge.store import Reading, RunRow, Store, Transaction
@@ -29,6 +31,34 @@ class Publish(Protocol):
     """Puts what people are told about a run into the outbox, inside the transaction that makes it true."""
 
     def __call__(self, tx: Transaction, row: RunRow, run: Run) -> None: ...
+
+
+class Books(Protocol):
+    """What all runs of a node share: the time the state has lived, and what may be spent."""
+
+    def lived_s(self) -> float:
+        """Seconds, counted on over restarts."""
+        ...
+
+    def charge(self, tx: Transaction, tokens: int, reserved: int) -> None:
+        """A run has spent tokens more (or less, settled), of which `reserved` more are open."""
+        ...
+
+    def left(self) -> Left | None:
+        """What may still be spent; None: whatever a run may."""
+        ...
+
+
+class NoBooks:
+    """Nothing is shared: runs are bounded by their own limits alone."""
+
+    def lived_s(self) -> float:
+        return boot_s()
+
+    def charge(self, tx: Transaction, tokens: int, reserved: int) -> None: ...
+
+    def left(self) -> Left | None:
+        return None
 
 
 def decode_event(body: bytes) -> Event:
@@ -131,16 +161,19 @@ def applied(run: Run, event: Event) -> Run:
 class Journal:
     """The journal of one store. `clock` gives wall seconds, or None while it is not trusted."""
 
-    def __init__(self, store: Store, publish: Publish, clock: Callable[[], float | None]) -> None:
+    def __init__(
+        self, store: Store, publish: Publish, clock: Callable[[], float | None], books: Books | None = None
+    ) -> None:
         self._store = store
         self._publish = publish
         self._clock = clock
+        self._books = books or NoBooks()
 
     def load(self, row: RunRow) -> "Held":
         """Take up a run from its rows."""
         bodies = self._store.events(row.row)
         run = _run_of(self._store, row, bodies)
-        return Held(self._store, self._publish, self._clock, row, run, sum(map(len, bodies)))
+        return Held(self._store, self._publish, self._clock, self._books, row, run, sum(map(len, bodies)))
 
     def give_up(self, row: RunRow, fault: RunUnreadable) -> tuple[Run, RunRow]:
         """End a run that the machine cannot follow, as failed, and tell its sender. Raises as `Held.commit` does."""
@@ -154,7 +187,8 @@ class Journal:
             known = len(run.done)
             run = outcome.broken_off(run, ended, len(bodies) + 1)
             tx.append(row.row, len(bodies), [encode(ended)], self._clock())
-            row = tx.set_state(row.row, "ended", ended.outcome, self._clock())
+            row = tx.set_state(row.row, "ended", ended.outcome, self._books.lived_s())
+            self._books.charge(tx, 0, -run.reserved)  # of a question that nobody will settle: it stays charged
             doubts.add(tx, row, run, known, self._clock())
             self._publish(tx, row, run)
         return run, row
@@ -168,7 +202,14 @@ class Held:
     """A run in the hands of one lane: `run` is its state with the noted events, `size` their bytes in the journal."""
 
     def __init__(
-        self, store: Store, publish: Publish, clock: Callable[[], float | None], row: RunRow, run: Run, size: int
+        self,
+        store: Store,
+        publish: Publish,
+        clock: Callable[[], float | None],
+        books: Books,
+        row: RunRow,
+        run: Run,
+        size: int,
     ) -> None:
         self.size = size
         self.row = row
@@ -176,6 +217,7 @@ class Held:
         self._store = store
         self._publish = publish
         self._clock = clock
+        self._books = books
         self._base = run  # the run as the disk has it
         self._noted: list[Event] = []
         self._bodies: list[bytes] = []  # of the noted events
@@ -205,6 +247,10 @@ class Held:
         self._noted.append(event)
         self._bodies.append(encode(event))
         self.size += len(self._bodies[-1])
+
+    def left(self) -> Left | None:
+        """What all runs together may still spend, by the limit that leaves least; None where there is no such limit."""
+        return self._books.left()
 
     def sync(self) -> None:
         """Meet what other threads have added, ahead of what is noted: the order in which the rows will stand."""
@@ -236,7 +282,9 @@ class Held:
                 tx.append(self.row.row, run.seq - len(wanted), [*self._bodies, *more], self._clock())
             state: State = "ended" if run.phase == "ended" else "running"
             if state != self.row.state:
-                self.row = tx.set_state(self.row.row, state, run.ended.outcome if run.ended else None, self._clock())
+                outcome = run.ended.outcome if run.ended else None
+                self.row = tx.set_state(self.row.row, state, outcome, self._books.lived_s())
+            self._charge(tx, run)
             doubts.add(tx, self.row, run, len(self._base.done), self._clock())
             if any(is_kept(event) for event in wanted):
                 self._publish(tx, self.row, run)
@@ -244,6 +292,11 @@ class Held:
         self.size += sum(map(len, more))
         self._noted, self._bodies = [], []
         return news
+
+    def _charge(self, tx: Transaction, run: Run) -> None:
+        tokens, reserved = run.used.tokens - self._base.used.tokens, run.reserved - self._base.reserved
+        if tokens or reserved:
+            self._books.charge(tx, tokens, reserved)
 
 
 def is_kept(event: Event) -> bool:

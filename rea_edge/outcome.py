@@ -9,7 +9,13 @@ from rea_edge import budget, criteria
 from rea_edge.errors import Code
 from rea_edge.records import Call, Done, Ended, Finish, GiveUp, LimitName, Outcome, Run
 
-LIMIT_WORDS: dict[LimitName, str] = {"steps": "questions to the model", "tokens": "tokens", "seconds": "active seconds"}
+LIMIT_WORDS: dict[LimitName, str] = {
+    "steps": "questions to the model",
+    "tokens": "tokens",
+    "seconds": "active seconds",
+    "day_tokens": "tokens of all tasks in a day",
+    "month_tokens": "tokens of all tasks in a month",
+}
 
 
 def incomplete(run: Run, finish: Finish) -> str | None:

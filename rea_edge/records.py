@@ -124,6 +124,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     limits: Limits = field(default_factory=Limits)
     context: Args = field(default_factory=dict)
     dry_run: bool = False  # what acts is not run, and says so
+    accepted_s: float = 0.0  # of the time the state had lived by then
     call: Call | None = None
     effect: EffectClass = "once"
     who: str = ""  # the sender; the gate asks what is open to him

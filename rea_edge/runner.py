@@ -201,7 +201,13 @@ class Runner:
             held.note(moved)  # the table makes the question anew, for what is asked now
         if moved is not None or stopping():
             return
-        spent_s = time.monotonic() - began
+        left = held.left()
+        within = asked if left is None else budget.within(asked, left.tokens)
+        if left is not None and within is None:
+            self._commit(held, outcome.exceeded(held.run, left.limit))
+            return
+        assert within is not None
+        asked, spent_s = within, time.monotonic() - began
         self._commit(held, asked)
         begun = held.run.begun
         assert begun is not None

@@ -98,6 +98,8 @@ def status_lines(screen: Screen, node: str, status: NodeStatus) -> Iterable[str]
     yield f"{node} is {screen.paint(status.state, colour)}  (rea-edge {status.version})"
     up = "" if status.state == "offline" else f"up {status.up_ms / 1000:.0f} s, "
     yield f"  {up}session {status.session}, state {status.epoch or '-'}"
+    for limit, one in status.budgets.items():
+        yield f"  {limit}: {one.left} of {one.of} left, renewed in {one.renewed_in_s / 3600:.1f} h at the latest"
     for fault in status.faults:
         yield f"  {screen.paint('fault', 'yellow')}: {fault}"
 

@@ -144,6 +144,14 @@ class Reply(Published, frozen=True, kw_only=True):
     at: str | None = None
 
 
+class BudgetLeft(Published, frozen=True, kw_only=True):
+    """`left` of `of` tokens; the count is renewed in `renewed_in_s` seconds at the latest."""
+
+    left: int
+    of: int
+    renewed_in_s: float
+
+
 class NodeStatus(Published, frozen=True, kw_only=True):
     state: Literal["online", "degraded", "offline"]
     session: int
@@ -153,5 +161,6 @@ class NodeStatus(Published, frozen=True, kw_only=True):
     config_hash: str = ""
     tools_hash: str = ""
     faults: list[str] = field(default_factory=list)
+    budgets: dict[str, BudgetLeft] = field(default_factory=dict)  # by limit, of all tasks together
     at: str | None = None
     up_ms: int = 0

@@ -14,6 +14,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "bounds", "basics", "events", "records", "wire"),
     (
         "topics",
+        "timeline",
+        "allowance",
         "budget",
         "canonical",
         "condition",

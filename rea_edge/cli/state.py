@@ -127,7 +127,7 @@ def _run(run: dict[str, Column] | None, request: Column) -> Args:
     if run is None:
         return {"state": None, "request": _shown(request)}
     named = {name: run[name] for name in ("kind", "who", "id", "body", "state", "outcome", "seq")}
-    return {**named, "at": _at(run["at"]), "ended_at": _at(run["ended_at"]), "request": _shown(request)}
+    return {**named, "at": _at(run["at"]), "ended_s": run["ended_at"], "request": _shown(request)}
 
 
 def _name(epoch: str | None, row: Column) -> str | None:

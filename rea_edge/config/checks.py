@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec import Meta, Struct, field
 
+from rea_edge.allowance import Allowance
 from rea_edge.config.settings import (
     Access,
     Broker,
@@ -38,17 +39,19 @@ from rea_edge.topics import is_name, is_root
 _LATER = frozenset(
     {
         ("gate", "*", "confirm"), ("gate", "*", "approvers"),
-        ("limits", "day_tokens"), ("limits", "month_tokens"),
     }
 )  # fmt: skip
 MAX_ENDPOINTS = 8
 ROOT_MOST = 120  # characters; with the longest names below it a topic has 256 bytes then, and some brokers refuse more
+Shared = Annotated[int, Meta(ge=0, le=10**12)]
 
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
 _TLS = {"mqtts", "wss"}
 
 
 class _Limits(TaskLimits, frozen=True):
+    day_tokens: Shared = 0
+    month_tokens: Shared = 0
     queue: Annotated[int, Meta(ge=1, le=10_000)] = Queue().size
     queue_s: Annotated[float, Meta(ge=0.1, le=2_592_000)] = Queue().longest_s
 
@@ -78,6 +81,7 @@ def settings(keys: dict[str, object]) -> Settings:
         broker=found.broker,
         endpoints=found.endpoint,
         limits=_limits(found.limits),
+        allowance=Allowance(day_tokens=found.limits.day_tokens, month_tokens=found.limits.month_tokens),
         queue=Queue(size=found.limits.queue, longest_s=found.limits.queue_s),
         memory=found.memory,
         tools=found.tools,

@@ -28,6 +28,7 @@ def public(settings: Settings) -> dict[str, object]:
         ],
         "limits": {
             **_some(settings.limits, "steps", "tokens", "answer_tokens", "tool_s", "task_s"),
+            **_some(settings.allowance, "day_tokens", "month_tokens"),
             "queue": settings.queue.size,
             "queue_s": settings.queue.longest_s,
         },

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from rea_edge.allowance import Allowance
 from rea_edge.basics import Limits, Mode, Name, Protocol, Rule
 from rea_edge.rules import Wanted
 
@@ -206,6 +207,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     # in order of preference; none: a tool node
     limits: Limits = Limits()
     # of one run: 8 steps, 20000 tokens, 1024 tokens an answer, 10 s a call, 300 active seconds
+    allowance: Allowance = Allowance()
+    # tokens of all tasks together, in [limits] as day_tokens and month_tokens; 0 is none: a model on the board is free
     queue: Queue = Queue()
     memory: Memory = Memory()
     tools: Tools = Tools()

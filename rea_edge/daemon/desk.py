@@ -7,7 +7,9 @@ import msgspec
 
 from rea_edge import budget
 from rea_edge.config import Settings
+from rea_edge.daemon.life import Life
 from rea_edge.daemon.queue import Waiting
+from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.view import View
 from rea_edge.errors import DecisionRejected, RequestRefused
 from rea_edge.records import Args, Call, Job, Limits, Mode, Run, Tool
@@ -26,6 +28,8 @@ class NodeDesk:
         settings: Settings,
         tools: Callable[[], Mapping[str, Tool]],
         waiting: Waiting,
+        life: Life,
+        spending: Spending,
         view: View,
         refusing: Callable[[], str | None],
         end_waiting: Callable[[RunRow], None],
@@ -35,6 +39,8 @@ class NodeDesk:
         self._settings = settings
         self._tools = tools
         self._waiting = waiting
+        self._life = life
+        self._spending = spending
         self._view = view
         self._refusing = refusing
         self._end_waiting = end_waiting
@@ -57,6 +63,7 @@ class NodeDesk:
             mode = self._settings.access.plain_text
         if kind.mode == "query":
             mode = "query"  # a request may only tighten what its type allows
+        self._spending.check()
         asked = msgspec.to_builtins(request.limits)
         return Job(
             goal=request.goal,
@@ -66,6 +73,7 @@ class NodeDesk:
             limits=budget.clamp(asked, self._settings.limits_of(kind)),
             context=request.context,
             dry_run=request.dry_run,
+            accepted_s=self._life.lived_s(),
         )
 
     def job_of_call(self, who: str, tool: str, request: CallRequest) -> Job:
@@ -89,6 +97,7 @@ class NodeDesk:
             effect=found.effect,
             who=who,
             dry_run=request.dry_run,
+            accepted_s=self._life.lived_s(),
         )
 
     def room(self, kind: Literal["task", "call"]) -> int:

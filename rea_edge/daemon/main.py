@@ -13,6 +13,7 @@ import time
 from rea_edge import memory
 from rea_edge.clock import Clock
 from rea_edge.config import Settings
+from rea_edge.daemon.life import newest_trusted
 from rea_edge.daemon.node import Node
 from rea_edge.daemon.refuser import Refuser
 from rea_edge.errors import ConfigInvalid, StoreBusy, StoreUnusable
@@ -51,7 +52,7 @@ class Process:
             return EX_TEMPFAIL
         if store is None:
             return EX_OK
-        clock = Clock(_newest(store))
+        clock = Clock(newest_trusted(store))
         try:
             node = Node(self._settings, store, clock, self._fatal, self._known_before)
         except ConfigInvalid as exc:
@@ -170,11 +171,6 @@ class Process:
         finally:
             refuser.stop()
             self._known_before = refuser.known_before
-
-
-def _newest(store: Store) -> float | None:
-    seen = store.meta_get("seen_at")
-    return float(seen) if seen else None
 
 
 def run(settings: Settings) -> int:

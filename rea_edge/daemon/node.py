@@ -14,19 +14,22 @@ from rea_edge.config import Settings, default_id
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.lanes import Lane
+from rea_edge.daemon.life import Life
 from rea_edge.daemon.post import Post
 from rea_edge.daemon.queue import Kind, Waiting
 from rea_edge.daemon.running import RunningStates
+from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.upkeep import RESEND_S, Keep, Upkeep
 from rea_edge.daemon.view import StateWord, View
 from rea_edge.errors import RunUnreadable, StoreFull
-from rea_edge.journal import Journal
+from rea_edge.journal import Journal, decode_job
 from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import Asked, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.systemd import Progress
+from rea_edge.timeline import OFF_MAX_S
 from rea_edge.toolbox import Toolbox, host_of
 from rea_edge.toolhost.confine import lacking
 from rea_edge.topics import Topics
@@ -68,8 +71,10 @@ class Node:
         self._topics = Topics(settings.broker.root, self.name)
         self.progress = Progress()
         self._report = Report(self._topics, clock.now, self._up_since_s)
-        self._journal = Journal(store, self._publish, clock.now)
-        self._upkeep = Upkeep(store, self._report, clock.now, _keep(settings))
+        self._life = Life(store, clock.now)
+        self._spending = Spending(settings.allowance, store, self._life)
+        self._journal = Journal(store, self._publish, clock.now, self._spending)
+        self._upkeep = Upkeep(store, self._report, self._life, _keep(settings))
         self._host = host_of(settings, settings.node.state_dir)
         loaded = self._host.start()
         for fault in loaded.faults:
@@ -152,6 +157,7 @@ class Node:
         self._host.stop(0.0)
         self._post.stop(OUTBOX_DRAIN_S)
         self._effects.close()
+        self._upkeep.stop()
 
     # --- parts
 
@@ -167,6 +173,7 @@ class Node:
             state=lambda: self.state,
             faults=self.faults,
             health=self._figures,
+            budgets=self._spending.shown,
             exams=self._effects.marks,
         )
 
@@ -175,6 +182,8 @@ class Node:
             settings=self._settings,
             tools=lambda: self._effects.toolbox.tools,
             waiting=self._waiting,
+            life=self._life,
+            spending=self._spending,
             view=self._view,
             refusing=lambda: self._refusing,
             end_waiting=self._end_waiting,
@@ -190,7 +199,7 @@ class Node:
             tell=lambda out: self._post.tell(out),
             wake=lambda: self._post.wake(),
             clock=self._clock.now,
-            away_s=lambda incoming: self._post.away_s(incoming),
+            away_s=lambda incoming: self._life.away_s(controls=incoming.controls),
             access=self._settings.access,
         )
 
@@ -202,7 +211,7 @@ class Node:
             topics=self._topics,
             report=self._report,
             running=self._progress_of,
-            clock=self._clock,
+            life=self._life,
             accept=self._accept,
             births=self._births,
             farewell=lambda: self._status_message("offline"),
@@ -251,10 +260,7 @@ class Node:
         return self._old.pop(row.row, None)
 
     def _expired(self, row: RunRow) -> bool:
-        now, longest_s = self._clock.now(), self._settings.queue.longest_s
-        if now is not None and row.at is not None:
-            return now - row.at > longest_s
-        return self._waiting.waited_s(row.row) > longest_s  # without a clock only this process's own time is known
+        return self._life.lived_s() - decode_job(row).accepted_s > self._settings.queue.longest_s
 
     def _end_waiting(self, row: RunRow) -> None:
         """End a cancelled run that waits in the queue, here in the thread that took the cancel."""
@@ -311,6 +317,7 @@ class Node:
             *self._tool_faults,
             *([f"{open_} {UNKNOWN}"] if (open_ := len(doubts.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
+            *self._spending.faults(),
             *self._effects.endpoints.faults(),
             *self._post.faults(),
         ]
@@ -330,6 +337,7 @@ class Node:
             "queue": self._waiting.counts(),
             "running": [held[0].id for lane in self._lanes if (held := lane.current) is not None],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
+            "budgets": self._spending.shown(),
             "endpoints": self._effects.endpoints.figures(),
             "exams": {
                 one.name: found.words()
@@ -375,7 +383,8 @@ class Node:
 def _keep(settings: Settings) -> Keep:
     room = settings.store
     # The broker brings what waited for us for as long as it keeps our session, and a sender may send it again till then.
-    name_s = settings.broker.session_expiry_s + RESEND_S
+    # A clock that is wrong at a start may make a state older than it is.
+    name_s = settings.broker.session_expiry_s + RESEND_S + OFF_MAX_S
     return Keep(journal_s=room.keep_days * 86_400.0, journals=room.keep_runs, name_s=name_s)
 
 

@@ -1,16 +1,15 @@
-"""The node's side of its broker connection: what the link asks for, and how long the node was away. Owns the link.
+"""The node's side of its broker connection: what the link asks for, and whether it is up. Owns the link.
 
 All but `tell`, `wake`, `start` and `stop` runs in the link's thread. What is said comes from elsewhere.
 """
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 
-from rea_edge.clock import Clock
 from rea_edge.config import Broker
 from rea_edge.daemon.complaints import Complaints
 from rea_edge.daemon.fitting import shorter
+from rea_edge.daemon.life import Life
 from rea_edge.daemon.running import RunningStates
 from rea_edge.dial import controls_client_id, link_settings, node_client_id
 from rea_edge.errors import StoreBroken, StoreFull
@@ -41,7 +40,7 @@ class Post:
         topics: Topics,
         report: Report,
         running: RunningStates,
-        clock: Clock,
+        life: Life,
         accept: Callable[[Incoming], bool],
         births: Callable[[], Sequence[Outgoing]],
         farewell: Callable[[], Outgoing],
@@ -61,9 +60,7 @@ class Post:
         self.session = int(store.meta_get("session") or 0)
         self.complaints = Complaints(topics.base)
         self._given_up: set[int] = set()  # rows that could not be set aside on a full disk
-        away_s = _away_before(store, clock.now())
-        self._away, self._controls_away = _Away(away_s), _Away(away_s)
-        self._controls_own = False
+        self._life = life
         client_id = node_client_id(broker, node)
         self._link = Link(
             link_settings(broker, client_id),
@@ -107,10 +104,6 @@ class Post:
 
     def stop(self, seconds: float) -> None:
         self._link.stop(self._farewell(), seconds)
-
-    def away_s(self, incoming: Incoming) -> float:
-        """How long the session it came by may have been away before this connection: what waited is at most that old."""
-        return (self._controls_away if incoming.controls else self._away).seconds()
 
     # --- the link's questions
 
@@ -191,31 +184,10 @@ class Post:
 
     def _on_up(self, session: Session) -> Sequence[Outgoing]:
         log.info("event=up protocol=%s session=%d present=%s", session.protocol, self.session, session.present)
-        self._controls_own = session.controls
+        self._life.began(controls=session.controls)
         self._running.again()
         return self._births()
 
     def _on_down(self, reason: str) -> None:
-        self._away = _Away(0.0)
-        if self._controls_own:
-            self._controls_away = _Away(0.0)
+        self._life.ended()
         log.warning("event=down reason=%r", reason)
-
-
-class _Away:
-    """How long a session has been away: `before_s` when this was made, and on from there."""
-
-    def __init__(self, before_s: float) -> None:
-        self._before_s = before_s
-        self._since_s = time.monotonic()
-
-    def seconds(self) -> float:
-        return self._before_s + time.monotonic() - self._since_s
-
-
-def _away_before(store: Store, now: float | None) -> float:
-    """Seconds since this node was last known to be up; without trusted times it may have been for ever."""
-    seen = store.meta_get("seen_at")
-    if now is None or seen is None:
-        return float("inf")
-    return max(0.0, now - float(seen))

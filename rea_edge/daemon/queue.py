@@ -4,7 +4,6 @@ import threading
 from typing import Literal
 
 from rea_edge.cancel import Cancel
-from rea_edge.clock import boot_s
 from rea_edge.store import RunRow
 
 Kind = Literal["task", "call"]
@@ -17,14 +16,12 @@ class Waiting:
         self._changed = threading.Condition()
         self._waiting: dict[Kind, dict[int, RunRow]] = {"task": {}, "call": {}}
         self._held: dict[int, Cancel] = {}
-        self._since_s: dict[int, float] = {}  # boot-time seconds of each run that waits or is held
         self._closed = False
 
     def put(self, row: RunRow) -> None:
         with self._changed:
             if row.row not in self._held:
                 self._waiting[row.kind][row.row] = row
-                self._since_s.setdefault(row.row, boot_s())
                 self._changed.notify_all()
 
     def take(self, kind: Kind) -> tuple[RunRow, Cancel] | None:
@@ -44,7 +41,7 @@ class Waiting:
             return None if found is None else self._hold(found)
 
     def put_back(self, row: RunRow) -> None:
-        """Let go of a run that has not ended: it waits again, for as long as it has waited."""
+        """Let go of a run that has not ended: it waits again."""
         with self._changed:
             self._held.pop(row.row, None)
             self.put(row)
@@ -53,13 +50,6 @@ class Waiting:
         """The lane has let go of a run."""
         with self._changed:
             self._held.pop(row, None)
-            self._since_s.pop(row, None)
-
-    def waited_s(self, row: int) -> float:
-        """How long ago a run that waits or is held was put here (not: accepted, which may have been before a restart)."""
-        with self._changed:
-            since_s = self._since_s.get(row)
-        return 0.0 if since_s is None else boot_s() - since_s
 
     def cancel(self, row: int) -> bool:
         """End the effect under way of a held run; False if no lane holds it."""

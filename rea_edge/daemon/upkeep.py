@@ -2,12 +2,12 @@
 
 import logging
 import time
-from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
 from rea_edge import doubts, outcome
-from rea_edge.clock import boot_s
+from rea_edge.daemon.life import Life
 from rea_edge.errors import RunUnreadable, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import decode_job, followed, run_from
 from rea_edge.records import Ended, Frozen, Run
@@ -34,23 +34,14 @@ class Keep(Frozen, frozen=True, kw_only=True):
 
 
 class Upkeep:
-    """`clock` is wall seconds or None while it is not trusted; `uptime` boot-time seconds, always trusted."""
+    """Turned by one thread. Ages are in seconds of the state's life, so that a clock that jumps ages nothing."""
 
-    def __init__(
-        self,
-        store: Store,
-        report: Report,
-        clock: Callable[[], float | None],
-        keep: Keep,
-        uptime: Callable[[], float] = boot_s,
-    ) -> None:
+    def __init__(self, store: Store, report: Report, life: Life, keep: Keep) -> None:
         self._keep = keep
         self._store = store
         self._report = report
-        self._clock = clock
-        self._uptime = uptime
+        self._life = life
         self._due_s = 0.0
-        self._seen_ended_s: dict[int, float] = {}  # by row: for ends that cannot be compared with the wall clock
 
     def turn(self) -> bool:
         """Do what is due; True if something waits in the outbox because of it."""
@@ -67,15 +58,19 @@ class Upkeep:
 
     def keep(self) -> bool:
         """Write down that the node was up at this time, clear old states, prune old runs."""
-        now = self._clock()
-        due = self._states_due(now)
+        now_s = self._life.lived_s()
+        due = self._states_due(now_s)
         with self._store.transaction() as tx:
-            if now is not None:
-                tx.meta_set("seen_at", repr(now))
+            self._life.keep(tx)
             cleared = self._clear(tx, due)
-            pruned = self.prune(tx, now - self._keep.journal_s if now is not None else 0.0, self._keep.journals)
-            tx.forget_old(now - self._keep.name_s if now is not None else 0.0, KEEP_UNDATED)
+            pruned = self.prune(tx, now_s - self._keep.journal_s, self._keep.journals)
+            tx.forget_old(now_s - self._keep.name_s, KEEP_UNDATED)
         return cleared or pruned
+
+    def stop(self) -> None:
+        """The last words of a node that stops in order: until when it was up."""
+        with suppress(StoreUnusable), self._store.transaction() as tx:
+            self._life.keep(tx)
 
     def _make_room(self) -> bool:
         """Runs that have ended give way, the oldest first, however new: a file that is full for good refuses all."""
@@ -104,15 +99,9 @@ class Upkeep:
                 self._report.clear(tx, row)
         return bool(due)
 
-    def _states_due(self, now: float | None) -> list[int]:
-        standing = self._store.standing()
-        up_s = self._uptime()
-        unknown = [row for row, ended_at in standing if now is None or ended_at is None]
-        self._seen_ended_s = {row: self._seen_ended_s.get(row, up_s) for row in unknown}
-        due = [row for row, seen_s in self._seen_ended_s.items() if up_s - seen_s >= STATE_KEEP_S]
-        if now is not None:
-            due += [row for row, ended_at in standing if ended_at is not None and now - ended_at >= STATE_KEEP_S]
-        return due[:AT_ONCE]
+    def _states_due(self, now_s: float) -> list[int]:
+        ended = [(row, ended_s) for row, ended_s in self._store.standing() if ended_s is not None]
+        return [row for row, ended_s in ended if now_s - ended_s >= STATE_KEEP_S][:AT_ONCE]
 
     def _queue_dropped(self) -> bool:
         """States that went from a full outbox are made again from their runs, once it is half empty."""

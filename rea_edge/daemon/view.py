@@ -12,7 +12,7 @@ from rea_edge.journal import followed, readable, run_from
 from rea_edge.records import Event, Run, Tool
 from rea_edge.report import LINE_MAX, STATE_FILE, Report, cut, line, rfc3339, state_word, words
 from rea_edge.store import Reading, RunKind, RunRow, Store
-from rea_edge.wire import PUBLISH_MAX, NodeStatus, QueryRequest, TaskEvent
+from rea_edge.wire import PUBLISH_MAX, BudgetLeft, NodeStatus, QueryRequest, TaskEvent
 
 if TYPE_CHECKING:
     from rea_edge.marks import Marks
@@ -23,7 +23,7 @@ StateWord = Literal["online", "degraded", "offline"]
 
 class View:
     """`state` is how the node is, `health` gives the changing figures, `faults` what an operator should know now,
-    `exams` what the last exam of an endpoint found, if there was any."""
+    `budgets` what tasks may still spend, `exams` what the last exam of an endpoint found, if there was any."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class View:
         state: Callable[[], StateWord],
         faults: Callable[[], list[str]],
         health: Callable[[], dict[str, object]],
+        budgets: Callable[[], dict[str, BudgetLeft]],
         exams: Callable[[Endpoint], "Marks | None"],
     ) -> None:
         self._settings = settings
@@ -50,6 +51,7 @@ class View:
         self._state = state
         self._faults = faults
         self._health = health
+        self._budgets = budgets
         self._exams = exams
         self._config_hash = config_hash(settings)
 
@@ -63,6 +65,7 @@ class View:
             config_hash=self._config_hash,
             tools_hash=self._tools_hash(),
             faults=[fault[:300] for fault in self._faults()[:40]],
+            budgets=self._budgets(),
             at=self._report.at(),
             up_ms=self._report.up_ms(),
         )

@@ -23,7 +23,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
     `shown` is what became of its newest state: in the outbox or published (also before there is one), dropped from a
     full outbox, or taken off the broker again. `pruned`: only this row is left of it, without request and events; `seq`
-    still says how many there were. Times are wall seconds, or None where the clock was not trusted.
+    still says how many there were. `at` is wall seconds, or None where the clock was not trusted; `ended_at` is seconds
+    of the state's life.
     """
 
     row: int

@@ -94,7 +94,7 @@ class Transaction(Reading):
             return _whole(self._columns(db, row)["seq"])
 
     def set_state(self, row: int, state: State, outcome: Outcome | None = None, at: float | None = None) -> RunRow:
-        """Where a run stands. `at` is kept as its end if it has ended."""
+        """Where a run stands. `at` is kept as its end if it has ended, in seconds of the state's life."""
         with self._held() as db:
             ended_at = _real(at) if state == "ended" else None
             columns = self._columns(db, row)

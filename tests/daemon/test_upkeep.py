@@ -8,6 +8,9 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from rea_edge.allowance import Allowance
+from rea_edge.daemon.life import Life
+from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.upkeep import KEEP_UNDATED, STATE_KEEP_S, Keep, Upkeep
 from rea_edge.journal import Journal, encode, run_from
 from rea_edge.records import Call, EffectClass, Ended, Job, Ok, Returned
@@ -33,8 +36,14 @@ class Node:
     def open(self) -> None:
         self.store = Store.open(self.folder, **self._options)
         self.report = Report(TOPICS, lambda: self.at, 0.0)
-        self.journal = Journal(self.store, self.report.publish, lambda: self.at)
-        self.upkeep = Upkeep(self.store, self.report, lambda: self.at, KEEP, lambda: self.up_s)
+        self.restart("boot-1")
+
+    def restart(self, boot: str) -> None:
+        """As a daemon that starts anew does it, perhaps in another boot."""
+        life = Life(self.store, lambda: self.at, lambda: self.up_s, boot)
+        books = Spending(Allowance(), self.store, life)
+        self.journal = Journal(self.store, self.report.publish, lambda: self.at, books)
+        self.upkeep = Upkeep(self.store, self.report, life, KEEP)
 
     def ended(self, task_id: str, answer: str = "done") -> RunRow:
         with self.store.transaction() as tx:
@@ -66,43 +75,66 @@ def state(task_id: str) -> str:
 def test_a_state_is_cleared_a_day_after_the_end_and_not_before(node: Node) -> None:
     node.ended("t1")
     node.published()
-    node.at = 1_000_000.0 + STATE_KEEP_S - 1
+    node.up_s += STATE_KEEP_S - 1
     assert not node.upkeep.keep() and node.published() == {}
-    node.at += 1
+    node.up_s += 1
     assert node.upkeep.keep() and node.published() == {state("t1"): b""}
     assert not node.upkeep.keep() and node.published() == {}
 
 
-def test_a_state_that_was_not_published_yet_is_never_replaced_by_nothing(node: Node) -> None:
-    node.ended("t1")
-    node.at = 1_000_000.0 + 2 * STATE_KEEP_S
-    assert not node.upkeep.keep()
-    assert b"achieved" in node.published()[state("t1")]
-    assert node.upkeep.keep() and node.published() == {state("t1"): b""}
-
-
-@pytest.mark.parametrize("ended_at", [None, 1_000_000.0], ids=["ended untrusted", "trusted only at the end"])
-def test_without_a_trusted_clock_a_day_of_uptime_counts_from_when_the_end_was_seen(
-    node: Node, ended_at: float | None
-) -> None:
-    node.at = ended_at
+@pytest.mark.parametrize("wall", [None, 0.0, 1_000_000.0 + 10 * 365 * 86_400.0], ids=["lost", "back", "ahead"])
+def test_a_clock_that_jumps_ages_no_state(node: Node, wall: float | None) -> None:
     node.ended("t1")
     node.published()
-    node.at = None
+    node.at = wall
+    node.up_s += 60
     assert not node.upkeep.keep()
-    node.up_s += STATE_KEEP_S - 1
+    node.restart("boot-1")
+    assert not node.upkeep.keep() and node.published() == {}
+
+
+def test_over_a_reboot_a_trusted_clock_says_how_long_the_board_was_off(node: Node) -> None:
+    node.ended("t1")
+    node.published()
+    node.upkeep.stop()
+    node.at, node.up_s = 1_000_000.0 + STATE_KEEP_S - 1, 20.0
+    node.restart("boot-2")
     assert not node.upkeep.keep()
     node.up_s += 1
     assert node.upkeep.keep() and node.published() == {state("t1"): b""}
 
 
-def test_an_end_at_an_unknown_time_is_not_measured_by_the_wall_clock(node: Node) -> None:
+def test_over_a_reboot_without_a_clock_a_day_is_a_day_of_uptime(node: Node) -> None:
     node.at = None
     node.ended("t1")
     node.published()
-    node.at = 9_000_000.0
+    node.upkeep.stop()
+    node.up_s = 20.0
+    node.restart("boot-2")
+    node.up_s = STATE_KEEP_S - 1
     assert not node.upkeep.keep()
-    node.up_s += STATE_KEEP_S
+    node.up_s += 1
+    assert node.upkeep.keep() and node.published() == {state("t1"): b""}
+
+
+def test_ten_years_ahead_over_a_reboot_deletes_no_journal(node: Node) -> None:
+    node.ended("t1")
+    node.ended("t2")
+    node.published()
+    node.upkeep.stop()
+    node.at, node.up_s = 1_000_000.0 + 10 * 365 * 86_400.0, 20.0
+    node.restart("boot-2")
+    assert node.upkeep.keep()
+    node.published()
+    assert not node.upkeep.keep()
+    assert [row.id for row in node.store.runs(9)] == ["t2", "t1"]
+
+
+def test_a_state_that_was_not_published_yet_is_never_replaced_by_nothing(node: Node) -> None:
+    node.ended("t1")
+    node.up_s += 2 * STATE_KEEP_S
+    assert not node.upkeep.keep()
+    assert b"achieved" in node.published()[state("t1")]
     assert node.upkeep.keep() and node.published() == {state("t1"): b""}
 
 
@@ -115,11 +147,11 @@ def events_of(node: Node, kind: RunKind, id: str) -> int | None:
 def test_the_journal_of_a_run_is_pruned_a_month_after_its_end_and_its_name_later(node: Node) -> None:
     node.ended("t1")
     node.published()
-    node.at = 1_000_000.0 + KEEP_S - 1
+    node.up_s += KEEP_S - 1
     node.upkeep.keep()
     node.published()
     assert events_of(node, "task", "t1") == 1
-    node.at += 2
+    node.up_s += 2
     node.ended("t2")
     node.published()
     assert node.upkeep.keep()
@@ -133,7 +165,7 @@ def test_beyond_the_journals_that_are_kept_a_state_goes_with_its_run(node: Node)
     with node.store.transaction() as tx:
         for number in range(KEEP_RUNS):
             row, _ = tx.add_run("call", "me", f"c{number}", "sha256:0", b"{}", None)
-            tx.set_state(row.row, "ended", "achieved", node.at)
+            tx.set_state(row.row, "ended", "achieved", 0.0)
     assert node.upkeep.keep() and node.published() == {state("t0"): b""}
     assert events_of(node, "task", "t0") == 0
 
@@ -153,23 +185,23 @@ def test_a_name_is_kept_for_as_long_as_its_request_may_come_again_whatever_the_r
     assert (told["accepted"], told["body"], told["outcome"]) == (True, "sha256:0", "achieved")
     assert "journal was deleted" in told["reason"]
     node.ended("t2")
-    node.at = 1_000_000.0 + NAME_S
+    node.up_s += NAME_S
     node.upkeep.keep()
     assert node.store.run_of("task", "me", "t1") is not None
-    node.at += 1
+    node.up_s += 1
     node.upkeep.keep()
     assert node.store.run_of("task", "me", "t1") is None
 
 
 def test_a_name_whose_end_has_no_known_time_is_kept_by_number(node: Node) -> None:
-    node.at = None
-    node.ended("t1")
+    ended = node.ended("t1")
     node.published()
     with node.store.transaction() as tx:
+        tx.set_state(ended.row, "ended", "achieved", None)
         tx.prune(0.0, 0)
         row, _ = tx.add_run("call", "me", "c", "sha256:0", b"{}", None)
         tx.set_state(row.row, "ended", "achieved", None)
-    node.at = 9_000_000_000.0
+    node.up_s += 100 * NAME_S
     node.upkeep.keep()
     assert node.store.run_of("task", "me", "t1") is not None
     with node.store.transaction() as tx:
@@ -250,11 +282,11 @@ def test_a_damaged_run_that_has_ended_does_not_keep_the_states_of_others_from_be
     node.ended("t1")
     node.published()
     damage(node, "UPDATE run SET body = 'x' WHERE row = 1")
-    node.at = 1_000_000.0 + STATE_KEEP_S
+    node.up_s += STATE_KEEP_S
     assert node.upkeep.keep() and node.published() == {state("t1"): b""}
     node.ended("t2")
     node.published()
-    node.at = 1_000_000.0 + KEEP_S + STATE_KEEP_S
+    node.up_s += KEEP_S
     node.upkeep.keep()
     assert [row.id for row in node.store.runs(9)] == ["t2"], "it is pruned like the others"
     assert node.store.usage().runs == 1

@@ -17,7 +17,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
+from rea_edge.allowance import Allowance
 from rea_edge.cancel import Cancel
+from rea_edge.daemon.life import Life
+from rea_edge.daemon.spending import Spending
 from rea_edge.errors import EndpointFailed
 from rea_edge.journal import Journal, encode
 from rea_edge.records import (
@@ -168,7 +171,8 @@ def main(folder: Path, kill_at: int) -> None:
     borders = Borders(kill_at)
     store = BorderStore.open(folder / "state")
     store.borders = borders
-    journal = Journal(store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
+    books = Spending(Allowance(day_tokens=10**9), store, Life(store, lambda: None))
+    journal = Journal(store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None, books)
     with store.transaction() as tx:
         row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(Job(goal="do it", limits=LIMITS)), None)
     held = journal.load(row)

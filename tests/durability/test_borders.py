@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rea_edge.allowance import Spent
 from rea_edge.journal import decode_event
 from rea_edge.records import Answered, Asked, Event, Moved, Run, Switched, Unanswered
 from rea_edge.store import Store
@@ -78,6 +79,8 @@ def check(folder: Path, run: Run, whole: Run) -> None:
         assert (run.used.tokens, run.used.estimated) == charged(events)
         assert [type(event) for event in events if isinstance(event, Moved | Switched)] == [Moved, Switched]
         assert run.begun is not None and (run.begun.endpoint, run.begun.protocol) == ("second", "json")
+        spent = msgspec.json.decode(store.meta_get("spent") or "", type=Spent)
+        assert (spent.day.tokens, spent.month.tokens, spent.reserved) == (run.used.tokens, run.used.tokens, 0)
         assert [message.topic for message in store.pull(10)].count("rea/v1/n/out/me/task/t1/state") == 1
     finally:
         store.close()
