@@ -46,6 +46,7 @@ class Life:
         self._up = kept.up if kept else None
         self._controls_up = kept.controls_up if kept else None
         self._connected = self._controls = False
+        self.news = False  # the connection has begun or ended since this was last written down
         self._line = timeline.onward(kept.line if kept else None, self._now())
 
     def lived_s(self) -> float:
@@ -66,19 +67,21 @@ class Life:
     def began(self, *, controls: bool) -> None:
         """The connection is up; `controls`: that of the session for controls, too."""
         with self._lock:
-            self._connected, self._controls = True, controls
+            self._connected, self._controls, self.news = True, controls, True
 
     def ended(self) -> None:
         """The connection has ended in this moment."""
         with self._lock:
             self._up, self._controls_up = self._last_up(self._now())
             self._connected = self._controls = False
+            self.news = True
 
     def keep(self, tx: Transaction) -> None:
         """Write down that the node was up at this time."""
         with self._lock:
             line, now = self._onward(), self._now()
             self._newest = now.wall if now.wall is not None else self._newest
+            self.news = False
             up, controls_up = self._last_up(now)
             kept = Kept(line=line, newest=self._newest, up=up, controls_up=controls_up)
         tx.meta_set(_KEY, msgspec.json.encode(kept).decode())

@@ -48,7 +48,9 @@ class Upkeep:
         try:
             queued = self._make_room()  # first: where there is none, nothing below can be written
             queued |= self._queue_dropped()
-            if time.monotonic() >= self._due_s or self._store.full:  # whether there is room again, only a commit tells
+            # Whether there is room again only a commit tells. A connection that begins or ends is written down soon: after
+            # a kill it says how old what waits may be.
+            if time.monotonic() >= self._due_s or self._store.full or self._life.news:
                 self._due_s = time.monotonic() + EVERY_S
                 queued |= self.keep()
         except StoreFull as exc:

@@ -165,11 +165,12 @@ class House:
 
 
 def _daemon_under(pid: int) -> int | None:
-    """The child of that process that is a daemon of ours, once it has become one."""
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+    """That process or its child, whichever is a daemon of ours, once it has become one."""
+    for one in (str(pid), *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
         with suppress(OSError):
-            if b"rea_edge\0run\0" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
+            words = Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")
+            if words[1:4] == [b"-m", b"rea_edge", b"run"]:
+                return int(one)
     return None
 
 
