@@ -6,6 +6,7 @@ transport and no policy of its own: what the node allows comes from the `Desk`, 
 
 import logging
 import os
+import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
@@ -15,6 +16,7 @@ from rea_edge import early, intake
 from rea_edge.config import Access
 from rea_edge.controls import Controls
 from rea_edge.errors import RequestRefused, StoreBroken, StoreFull, StoreUnusable
+from rea_edge.fairness import Fairness, Kind, no_place
 from rea_edge.journal import Journal, encode, run_from
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import CancelAsked, Frozen, Job, Run
@@ -95,6 +97,7 @@ class Mailbox:
         clock: Callable[[], float | None],
         away_s: Callable[[Incoming], float],
         access: Access,
+        fairness: Fairness,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -106,6 +109,7 @@ class Mailbox:
         self._clock = clock
         self._away_s = away_s
         self._access = access
+        self._fairness = fairness
         self._controls = Controls(
             store=store,
             journal=journal,
@@ -167,6 +171,7 @@ class Mailbox:
             case "ctl":
                 self._take_ctl(inbound.who, incoming, letter, sender)
             case "query":
+                self._pace("query", inbound.who)
                 query = intake.as_request(letter.keys, QueryRequest)
                 self._check(incoming, query, "query")
                 data, next_ = self._desk.query(inbound.who, inbound.leaf, query)
@@ -231,11 +236,13 @@ class Mailbox:
         """One transaction: the row and what it publishes. The same body again is answered by what is known of it."""
         known = self._store.run_of(kind, who, request_id)
         if known is None:
+            self._pace("run", who)
             made = job()
             if refused := self._desk.refuse_new():
                 raise refused
-            if self._store.count_waiting(kind) >= self._desk.room(kind):
-                raise RequestRefused("busy", f"{self._desk.room(kind)} requests wait already", retryable=True)
+            own, total = self._store.count_waiting(kind, who), self._store.count_waiting(kind)
+            if why := no_place(self._desk.room(kind), own, total):
+                raise RequestRefused("busy", why, retryable=True)
             cancel: CancelAsked | None = None
             with self._store.transaction() as tx:
                 known, created = tx.add_run(kind, who, request_id, body, encode(made), self._clock())
@@ -255,13 +262,28 @@ class Mailbox:
                 return
         if known.body != body:
             raise RequestRefused("id_conflict", f"{request_id} is taken by another {kind} of this sender")
-        with self._store.transaction() as tx:
-            self._report.publish_again(tx, known, run_from(tx, known))
-        self._wake()
+        self._tell_again(known)
+
+    def _tell_again(self, row: RunRow) -> None:
+        """What is known of a run, for a request that was sent again: never refused, but a flood of them writes nothing
+        and is answered as seldom as one of refusals."""
+        if self._fairness.wait_s("again", row.who, time.monotonic()) == 0:
+            with self._store.transaction() as tx:
+                self._report.publish_again(tx, row, run_from(tx, row))
+            self._wake()
+        elif self._fairness.is_told(row.who, time.monotonic()) and (
+            said := self._report.told_again(self._store, row, run_from(self._store, row))
+        ):
+            self._tell(said)
+
+    def _pace(self, kind: Kind, who: str) -> None:
+        if wait_s := self._fairness.wait_s(kind, who, time.monotonic()):
+            raise RequestRefused("busy", f"too many requests of {who}: send again in {wait_s:.1f} s", retryable=True)
 
     # --- controls
 
     def _take_ctl(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        self._pace("control", who)
         request = intake.as_request(letter.keys, CtlRequest)
         self._check(incoming, request, "ctl")
         data = self._controls.take(who, request)
@@ -282,6 +304,10 @@ class Mailbox:
     # --- replies
 
     def _refuse(self, sender: Sender, refused: RequestRefused) -> None:
+        # Of his controls a sender is told also while he floods the node with something else.
+        bucket = f"{sender.who}!" if sender.what in URGENT else sender.who
+        if not self._fairness.is_told(bucket, time.monotonic()):
+            return
         log.info("event=refused what=%s who=%s id=%s code=%s", sender.what, sender.who, sender.id, refused.code)
         reply = self._report.refused(sender.what, sender.id, refused.code, refused.message, refused.retryable)
         self._answer(sender, reply)

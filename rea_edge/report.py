@@ -40,7 +40,7 @@ from rea_edge.records import (
     Unanswered,
     Verified,
 )
-from rea_edge.store import RunRow, Transaction
+from rea_edge.store import Reading, RunRow, Transaction
 from rea_edge.topics import Topics
 from rea_edge.wire import PUBLISH_MAX, ErrorBody, EventKind, Reply, TaskEvent, TaskState
 
@@ -89,6 +89,17 @@ class Report:
         elif run.phase == "ended":
             self._put_reply(tx, row, run, self.reply_of_call(tx, row, run))
 
+    def told_again(self, reading: Reading, row: RunRow, run: Run) -> Outgoing | None:
+        """As `publish_again`, from memory; None where there is nothing to say yet."""
+        if row.kind == "task":
+            state = self.state_message(row, run)
+            return state if row.shown != "cleared" else msgspec.structs.replace(state, retain=False)
+        if run.phase != "ended":
+            return None
+        topic = run.job.response_topic or self._topics.reply(row.who, row.id)
+        payload = msgspec.json.encode(self.reply_of_call(reading, row, run))
+        return Outgoing(topic=topic, payload=payload, correlation=run.job.correlation or None)
+
     def clear(self, tx: Transaction, row: RunRow, *, pruned: bool = False) -> None:
         """Take the state of an ended task off the broker; `pruned`: its run is pruned in the same transaction."""
         topic = self._topics.state(row.who, row.id)
@@ -122,7 +133,7 @@ class Report:
         )
         return _without_oldest_calls(state)
 
-    def reply_of_call(self, tx: Transaction, row: RunRow, run: Run) -> Reply:
+    def reply_of_call(self, tx: Reading, row: RunRow, run: Run) -> Reply:
         """The result of a direct call, read back from the journal, so that a repeated id gets the first result."""
         assert run.ended is not None
         returned = [event for event in readable(tx.events(row.row)) if isinstance(event, Returned)]

@@ -16,6 +16,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "topics",
         "timeline",
         "allowance",
+        "fairness",
         "budget",
         "canonical",
         "condition",

@@ -23,6 +23,7 @@ from rea_edge.config.settings import (
     Node,
     Queue,
     Secret,
+    Sending,
     Settings,
     StoreRoom,
     Table,
@@ -31,8 +32,9 @@ from rea_edge.config.settings import (
     Tools,
 )  # fmt: skip
 from rea_edge.errors import ConfigInvalid
+from rea_edge.fairness import Pace, Paces
 from rea_edge.records import Limits, Rule
-from rea_edge.rules import Gate, RuleInvalid, check_tool, check_wanted, rule_of
+from rea_edge.rules import Gate, RuleInvalid, check_tool, check_wanted, rate_of, rule_of
 from rea_edge.topics import is_name, is_root
 
 # Settings of the design whose behaviour is not built: naming one must never look as if it worked.
@@ -61,6 +63,7 @@ class _File(Table, frozen=True):
     broker: Broker = Broker()
     endpoint: tuple[Endpoint, ...] = ()
     limits: _Limits = _Limits()
+    queue: Sending = Sending()
     memory: Memory = Memory()
     tools: Tools = Tools()
     store: StoreRoom = StoreRoom()
@@ -83,6 +86,7 @@ def settings(keys: dict[str, object]) -> Settings:
         limits=_limits(found.limits),
         allowance=Allowance(day_tokens=found.limits.day_tokens, month_tokens=found.limits.month_tokens),
         queue=Queue(size=found.limits.queue, longest_s=found.limits.queue_s),
+        paces=_paces(found.queue),
         memory=found.memory,
         tools=found.tools,
         store=found.store,
@@ -277,6 +281,20 @@ def _check_access(access: Access) -> None:
 
 def _limits(table: _Limits) -> Limits:
     return Settings(node=Node(), broker=Broker()).limits_of(TaskType(limits=table))
+
+
+def _paces(table: Sending) -> Paces:
+    def pace(key: str, text: str, usual: Pace, burst: int | None = None) -> Pace:
+        try:
+            rate = rate_of(text)
+        except ValueError as exc:
+            raise ConfigInvalid(f"queue.{key}", f"{exc}, got {text!r}") from exc
+        return Pace(per_s=rate.times / rate.seconds, burst=burst or max(usual.burst, rate.times))
+
+    usual = Paces()
+    run = pace("rate", table.rate, usual.run, table.burst)
+    queries = pace("queries", table.queries, usual.query)
+    return Paces(run=run, again=run, query=queries, control=pace("controls", table.controls, usual.control))
 
 
 def _check_limits(found: Settings) -> None:

@@ -32,6 +32,7 @@ def public(settings: Settings) -> dict[str, object]:
             "queue": settings.queue.size,
             "queue_s": settings.queue.longest_s,
         },
+        "queue": {key: _some(getattr(settings.paces, key), "per_s", "burst") for key in ("run", "query", "control")},
         "memory": _some(settings.memory, "soft_mib", "hard_mib", "tool_mib"),
         "store": _some(settings.store, "max_mib", "keep_days", "keep_runs"),
         "access": _some(settings.access, "identity", "plain_text"),

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 
 from rea_edge.allowance import Allowance
 from rea_edge.basics import Limits, Mode, Name, Protocol, Rule
+from rea_edge.fairness import Paces
 from rea_edge.rules import Wanted
 
 Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
@@ -117,6 +118,19 @@ class Tools(Table, frozen=True):
     # required: a tool that declares a sandbox does not run on a kernel without Landlock
 
 
+class Sending(Table, frozen=True):
+    """`[queue]`: what one sender may send. Written as in `[gate.NAME]`; more is refused with `busy`, saying when."""
+
+    rate: str = "2/second"
+    # new tasks and calls in the long run: each costs the flash about 40 KB
+    burst: Annotated[int, Meta(ge=1, le=10_000)] = 60
+    # and that many at once: a page of buttons, or a script
+    queries: str = "10/second"
+    # and 30 at once: each is answered from memory
+    controls: str = "5/second"
+    # and 60 at once; cancels above all, which nobody else's flood may delay
+
+
 class Memory(Table, frozen=True):
     soft_mib: Mebibytes = 60
     # MiB of the daemon's resident memory; above it new requests are refused and caches dropped; a task peaks at 56
@@ -210,6 +224,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     allowance: Allowance = Allowance()
     # tokens of all tasks together, in [limits] as day_tokens and month_tokens; 0 is none: a model on the board is free
     queue: Queue = Queue()
+    paces: Paces = Paces()
+    # of each sender, as `[queue]` says
     memory: Memory = Memory()
     tools: Tools = Tools()
     store: StoreRoom = StoreRoom()

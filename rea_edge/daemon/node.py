@@ -22,6 +22,7 @@ from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.upkeep import RESEND_S, Keep, Upkeep
 from rea_edge.daemon.view import StateWord, View
 from rea_edge.errors import RunUnreadable, StoreFull
+from rea_edge.fairness import Fairness
 from rea_edge.journal import Journal, decode_job
 from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming, Outgoing
@@ -90,6 +91,7 @@ class Node:
         )
         self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store, clock)
         self._waiting = Waiting()
+        self._fairness = Fairness(settings.paces)
         self._progress_of = RunningStates()
         self._old = self._rows_to_take_up()
         self._refusing: str | None = None
@@ -201,6 +203,7 @@ class Node:
             clock=self._clock.now,
             away_s=lambda incoming: self._life.away_s(controls=incoming.controls),
             access=self._settings.access,
+            fairness=self._fairness,
         )
 
     def _new_post(self) -> Post:
@@ -337,6 +340,7 @@ class Node:
             "queue": self._waiting.counts(),
             "running": [held[0].id for lane in self._lanes if (held := lane.current) is not None],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
+            "unsaid": self._fairness.unsaid,
             "budgets": self._spending.shown(),
             "endpoints": self._effects.endpoints.figures(),
             "exams": {

@@ -9,13 +9,18 @@ from rea_edge.store import RunRow
 Kind = Literal["task", "call"]
 
 
+SENDERS_MAX = 256  # whose turn is remembered
+
+
 class Waiting:
-    """Runs that wait for a lane, in the order of their acceptance, and the cancels of those that are held."""
+    """Runs that wait for a lane, and the cancels of those that are held. Senders take turns: the next is the one whose
+    last turn is longest ago, with the first of his runs that was accepted."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: dict[Kind, dict[int, RunRow]] = {"task": {}, "call": {}}
         self._held: dict[int, Cancel] = {}
+        self._turns: dict[Kind, dict[str, None]] = {"task": {}, "call": {}}  # senders, the one served last at the end
         self._closed = False
 
     def put(self, row: RunRow) -> None:
@@ -31,8 +36,14 @@ class Waiting:
                 self._changed.wait()
             if self._closed:
                 return None
-            first = min(self._waiting[kind])
-            return self._hold(self._waiting[kind].pop(first))
+            turns = self._turns[kind]
+            order = {who: place for place, who in enumerate(turns)}
+            row = min(self._waiting[kind].values(), key=lambda row: (order.get(row.who, -1), row.row))
+            turns.pop(row.who, None)
+            turns[row.who] = None
+            if len(turns) > SENDERS_MAX:
+                del turns[next(iter(turns))]
+            return self._hold(self._waiting[kind].pop(row.row))
 
     def claim(self, row: int, kind: Kind) -> tuple[RunRow, Cancel] | None:
         """Take this very run out of the queue, if it waits there."""

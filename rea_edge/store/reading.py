@@ -85,10 +85,11 @@ class Reading(ABC):
             )
             return self._runs(rows, "listed")
 
-    def count_waiting(self, kind: RunKind = "task") -> int:
-        """Runs that were accepted and have not been started."""
+    def count_waiting(self, kind: RunKind = "task", who: str | None = None) -> int:
+        """Runs that were accepted and have not been started, of this sender or of all."""
+        own, whose = ("", ()) if who is None else (" AND who = ?", (who,))
         with self._held() as db:
-            return db.number("SELECT count(*) FROM run WHERE state = 'accepted' AND kind = ?", kind)
+            return db.number(f"SELECT count(*) FROM run WHERE state = 'accepted' AND kind = ?{own}", kind, *whose)
 
     def runs(
         self, limit: int, before: int | None = None, who: str | None = None, kind: RunKind | None = None

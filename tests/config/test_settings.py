@@ -14,6 +14,7 @@ from rea_edge.allowance import Allowance
 from rea_edge.canonical import canonical
 from rea_edge.config import Memory, Secret, Settings, TaskType, config_hash, default_id, load, public, tool_files
 from rea_edge.errors import ConfigInvalid
+from rea_edge.fairness import Pace
 from rea_edge.records import Criterion, Hours, Limits, Rate, Rule
 from rea_edge.topics import is_name
 
@@ -48,6 +49,9 @@ tool_s = 5
 day_tokens = 100000
 queue = 20
 queue_s = 600
+[queue]
+rate = "30/minute"
+burst = 5
 [memory]
 soft_mib = 50
 [store]
@@ -109,6 +113,7 @@ def test_every_setting_of_the_file_arrives(whole: Settings, tmp_path: Path) -> N
     assert whole.endpoints[0].api_key is not None
     assert whole.endpoints[0].api_key.reveal() == "sk-1"
     assert whole.limits == Limits(steps=6, tool_s=5.0)
+    assert (whole.paces.run, whole.paces.again) == (Pace(per_s=0.5, burst=5), Pace(per_s=0.5, burst=5))
     assert whole.allowance == Allowance(day_tokens=100_000)
     assert (whole.queue.size, whole.queue.longest_s) == (20, 600)
     assert whole.memory == Memory(soft_mib=50)
@@ -247,6 +252,9 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         (f"{BROKER}senders = ['a b']", "access.senders[0]: expected str matching"),
         (f"{BROKER}callers = {{set-pump = ['b']}}", "access.callers.set-pump: expected the name of a tool"),
         (f"{BROKER}callers = {{a = ['b', '_c']}}", "access.callers.a[1]: expected 1 to 36 of"),
+        ("[queue]\nrate = '2'", "queue.rate: expected a rate such as 6/minute"),
+        ("[queue]\nburst = 0", "queue.burst: expected int >= 1, got 0"),
+        ("[queue]\nsize = 5", "queue.size: unknown key"),
         ("[limits]\nday_tokens = -1", "limits.day_tokens: expected int >= 0, got -1"),
         ("[task.x.limits]\nmonth_tokens = 1", "task.x.limits.month_tokens: unknown key"),
         ("[task.x]\ndone_when = [{tool = 'A b', equals = 1}]", "task.x.done_when[0].tool: expected the name of a tool"),
