@@ -1,12 +1,14 @@
 """The wall clock, and whether it may be believed. The one place that reads it for anything that is kept or shown.
 
 Boards without a battery start in the past. A time is trusted once the kernel says that it was set from outside
-(adjtimex(2), STA_UNSYNC off) and it does not lie before the newest time that was ever trusted.
+(adjtimex(2), STA_UNSYNC off) and it does not lie before the newest time that was ever trusted: see `timeline.judged`.
 """
 
 import ctypes
 import os
 import time
+
+from rea_edge.timeline import Trust, judged
 
 _TIME_ERROR = 5  # what adjtimex returns while STA_UNSYNC is set
 _LOOK_S = 10.0  # how long an answer of the kernel holds
@@ -17,7 +19,7 @@ class Clock:
     """Trusted wall seconds, or None. `newest` is the newest trusted time known from before, or None."""
 
     def __init__(self, newest: float | None = None) -> None:
-        self._newest = newest
+        self._trust = Trust(newest=newest)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._looked_s = float("-inf")
         self._good = False
@@ -25,10 +27,8 @@ class Clock:
 
     def now(self) -> float | None:
         at = time.time()
-        if (self._newest is not None and at < self._newest) or not self._synchronised():
-            return None
-        self._newest = at
-        return at
+        self._trust, good = judged(self._trust, at, boot_s(), synchronised=self._synchronised())
+        return at if good else None
 
     def _synchronised(self) -> bool:
         now_s = time.monotonic()

@@ -16,6 +16,8 @@ import msgspec
 from rea_edge.records import Frozen
 
 OFF_MAX_S = 7 * 86_400.0
+BEHIND_S = 86_400.0
+STEP_S = 2.0  # a clock that is kept in step may be set back by so much
 
 
 class Moment(Frozen, frozen=True, kw_only=True):
@@ -24,6 +26,13 @@ class Moment(Frozen, frozen=True, kw_only=True):
     boot: str
     boot_s: float
     wall: float | None = None
+
+
+class Trust(Frozen, frozen=True, kw_only=True):
+    """The newest wall time that was trusted, and since when (boot-time seconds) the clock has lain behind it."""
+
+    newest: float | None = None
+    behind_since_s: float | None = None
 
 
 class Timeline(Frozen, frozen=True, kw_only=True):
@@ -53,6 +62,21 @@ def onward(line: Timeline | None, now: Moment) -> Timeline:
         off_s = now.wall - line.wall - (lived_s - line.wall_s)
         lived_s += min(max(0.0, off_s), OFF_MAX_S)
     return msgspec.structs.replace(line, lived_s=lived_s, wall=now.wall, wall_s=lived_s, wall_boot=now.boot)
+
+
+def judged(trust: Trust, wall: float, boot_s: float, *, synchronised: bool) -> tuple[Trust, bool]:
+    """Whether a wall time may be believed: set from outside, and not before the newest that was.
+
+    One that lies behind is believed once the clock has been set from outside for a day without a break: then it was
+    the newest that was wrong, and a node must not stay without a clock until that year comes.
+    """
+    if not synchronised:
+        return Trust(newest=trust.newest), False
+    if trust.newest is not None and wall < trust.newest - STEP_S:
+        since_s = boot_s if trust.behind_since_s is None else trust.behind_since_s
+        if boot_s - since_s < BEHIND_S:
+            return Trust(newest=trust.newest, behind_since_s=since_s), False
+    return Trust(newest=wall), True
 
 
 def today(line: Timeline) -> float | None:

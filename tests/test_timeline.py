@@ -2,7 +2,7 @@
 
 import pytest
 
-from rea_edge.timeline import OFF_MAX_S, Moment, Timeline, away_s, onward, today
+from rea_edge.timeline import OFF_MAX_S, Moment, Timeline, Trust, away_s, judged, onward, today
 
 NOON = 1_800_000_000.0  # a wall time
 DAY = 86_400.0
@@ -65,6 +65,39 @@ def test_only_what_is_known_to_have_passed_counts(moments: list[Moment], lived_s
 )
 def test_the_calendar_stays_steady_within_a_boot(moments: list[Moment], wall: float | None) -> None:
     assert today(lived(*moments)) == wall
+
+
+@pytest.mark.parametrize(
+    ("readings", "believed"),
+    [
+        pytest.param([(NOON, 0, True)], [True], id="set from outside"),
+        pytest.param([(NOON, 0, False), (NOON, 9, True)], [False, True], id="not set, then set"),
+        pytest.param([(NOON, 0, True), (NOON - 2, 1, True), (NOON - 5, 2, True)], [True, True, False], id="behind"),
+        pytest.param(
+            [(NOON + YEAR, 0, True), (NOON, 1, True), (NOON + DAY - 1, DAY, True), (NOON + DAY, DAY + 1, True)],
+            [True, False, False, True],
+            id="behind for a day: the newest was wrong",
+        ),
+        pytest.param(
+            [(NOON + YEAR, 0, True), (NOON, 1, True), (NOON + 9, 10, False), (NOON + DAY + 9, DAY + 10, True)],
+            [True, False, False, False],
+            id="a day with a break",
+        ),
+        pytest.param(
+            [(NOON + YEAR, 0, True), (NOON, 1, True), (NOON + DAY, DAY + 1, True), (NOON + DAY + 1, DAY + 2, True)],
+            [True, False, True, True],
+            id="and from then on",
+        ),
+    ],
+)
+def test_a_clock_is_believed_when_it_is_set_and_not_behind(
+    readings: list[tuple[float, float, bool]], believed: list[bool]
+) -> None:
+    trust, found = Trust(), []
+    for wall, boot_s, synchronised in readings:
+        trust, good = judged(trust, wall, boot_s, synchronised=synchronised)
+        found.append(good)
+    assert found == believed
 
 
 @pytest.mark.parametrize(
