@@ -118,6 +118,29 @@ def test_refused_requests_write_nothing(mosquitto: Mosquitto, make_house: MakeHo
         assert written(house) == before
 
 
+def test_a_request_that_was_accepted_is_never_refused_however_often_it_is_sent_again(
+    mosquitto: Mosquitto, make_house: MakeHouse, hanging: ScriptedEndpoint
+) -> None:
+    house = make_house(mosquitto, extra=f"{endpoint_table(hanging.url)}\n[queue]\nburst = 5").start()
+    loud = flooding(house, mosquitto)
+    topic, body = f"{house.root}/{house.node}/in/loud/task", b'{"id":"again","goal":"Look."}'
+
+    def told() -> int:
+        return sum(one.topic.endswith("again/state") for one in loud.accepted)
+
+    with house.client("me") as me, running(loud):
+        wait_online(me)
+        for _ in range(300):
+            loud.post(topic, body, expires_in_s=600)
+        loud.wait_empty()
+        wait_until(lambda: told() > 5, "it is told again, from memory too", 10)
+        assert me.data("query", {}, "status")
+        assert not any("/reply/" in one.topic for one in loud.accepted)
+        assert told() < 60, "and not as often as it was sent"
+        before = told()
+        wait_until(lambda: loud.post(topic, body, expires_in_s=600) or told() > before, "and again a moment later", 5)
+
+
 def written(house: House) -> dict[str, int]:
     """When each file of the state was written last."""
     return {file.name: file.stat().st_mtime_ns for file in (house.folder / "state").iterdir()}
