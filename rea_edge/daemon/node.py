@@ -6,26 +6,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from rea_edge import doubts, marks, memory
 from rea_edge.clock import Clock, boot_id
 from rea_edge.config import Settings, default_id
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
+from rea_edge.daemon.health import Health
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.life import Life
+from rea_edge.daemon.news import News
 from rea_edge.daemon.post import Post
 from rea_edge.daemon.queue import Kind, Waiting
 from rea_edge.daemon.running import RunningStates
 from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.upkeep import RESEND_S, Keep, Upkeep
-from rea_edge.daemon.view import StateWord, View
+from rea_edge.daemon.view import View
 from rea_edge.errors import RunUnreadable, StoreFull
 from rea_edge.fairness import Fairness
 from rea_edge.journal import Journal, decode_job
 from rea_edge.mailbox import Mailbox
-from rea_edge.mqtt import Incoming, Outgoing
+from rea_edge.mqtt import Incoming
 from rea_edge.records import Asked, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
@@ -46,9 +45,6 @@ TOOL_LANES = 2  # a slow direct call does not hold the next one up
 TOOL_DRAIN_S = 20.0
 OUTBOX_DRAIN_S = 2.0
 ASK_DRAIN_S = 2.0
-HEALTH_S = 60.0
-UNKNOWN = "calls may or may not have taken effect: health names them; look, and say so (rea-edge settle)"
-WAITS = "tools that act once wait until an operator has released the node (rea-edge release)"
 
 
 class Node:
@@ -96,10 +92,15 @@ class Node:
         self._old = self._rows_to_take_up()
         self._refusing: str | None = None
         self._stopping = False
-        self._health_due_s = 0.0
-        self._told_status: tuple[StateWord, tuple[str, ...]] | None = None
-        self._told_exam: int | None = None
+        self._health = self._new_health()
         self._view = self._new_view()
+        self._news = News(
+            topics=self._topics,
+            view=self._view,
+            health=self._health,
+            state_dir=settings.node.state_dir,
+            post=lambda: self._post,
+        )
         self._mailbox = self._new_mailbox()
         self._post = self._new_post()
         self._lanes = [self._lane("agent", "task"), *(self._lane(f"tool-{n}", "call") for n in range(TOOL_LANES))]
@@ -113,15 +114,9 @@ class Node:
 
     def turn(self) -> None:
         """What is due in the main thread: status, health, upkeep of the store. At most every few seconds."""
-        now_s = time.monotonic()
         if self._upkeep.turn():
             self._post.wake()
-        self._tell_status_if_changed()
-        self._tell_card_after_an_exam()
-        if now_s >= self._health_due_s:
-            self._health_due_s = now_s + HEALTH_S
-            health = Outgoing(topic=self._topics.all("health"), payload=self._view.health(), qos=0, retain=True)
-            self._post.tell(health)
+        self._news.turn()
 
     @property
     def short_of_room(self) -> bool:
@@ -163,6 +158,21 @@ class Node:
 
     # --- parts
 
+    def _new_health(self) -> Health:
+        return Health(
+            settings=self._settings,
+            store=self._store,
+            waiting=self._waiting,
+            effects=self._effects,
+            spending=self._spending,
+            fairness=self._fairness,
+            tool_faults=self._tool_faults,
+            refusing=lambda: None if self._stopping else self._refusing,
+            post=lambda: self._post,
+            view=lambda: self._view,
+            lanes=lambda: self._lanes,
+        )
+
     def _new_view(self) -> View:
         return View(
             settings=self._settings,
@@ -172,9 +182,9 @@ class Node:
             tools_hash=lambda: self._effects.toolbox.tools_hash,
             boot=boot_id(),
             session=lambda: self._post.session,
-            state=lambda: self.state,
-            faults=self.faults,
-            health=self._figures,
+            state=self._health.state,
+            faults=self._health.faults,
+            health=self._health.figures,
             budgets=self._spending.shown,
             exams=self._effects.marks,
         )
@@ -216,8 +226,8 @@ class Node:
             running=self._progress_of,
             life=self._life,
             accept=self._accept,
-            births=self._births,
-            farewell=lambda: self._status_message("offline"),
+            births=self._news.births,
+            farewell=self._news.farewell,
             fatal=self._fatal,
             known_before=self._known_before,
         )
@@ -244,7 +254,7 @@ class Node:
     def _accept(self, incoming: Incoming) -> bool:
         taken = self._mailbox.accept(incoming)
         if self.short_of_room:
-            self._tell_status_if_changed()  # at once: this request was refused for it
+            self._news.tell_status_if_changed()  # at once: this request was refused for it
         return taken
 
     # --- runs
@@ -304,84 +314,8 @@ class Node:
             with self._store.transaction() as tx:
                 tx.release()
             log.warning("event=released detail=%r", lost)
-            self._tell_status_if_changed()
+            self._news.tell_status_if_changed()
         return lost
-
-    # --- what is shown
-
-    @property
-    def state(self) -> StateWord:
-        return "degraded" if self._store.lost or self._store.full else "online"
-
-    def faults(self) -> list[str]:
-        found = [
-            *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
-            *self._room_faults(),
-            *self._tool_faults,
-            *([f"{open_} {UNKNOWN}"] if (open_ := len(doubts.listed(self._store))) else []),
-            *self._effects.gates.faults(self._effects.toolbox.tools),
-            *self._spending.faults(),
-            *self._effects.endpoints.faults(),
-            *self._post.faults(),
-        ]
-        return [*found, *([self._refusing] if self._refusing and not self._stopping else [])]
-
-    def _room_faults(self) -> list[str]:
-        if self._store.full:
-            return [f"store: the disk is full, and nothing is accepted or begun: {self._store.full}"]
-        if self._store.crowded:
-            return ["store: the state file is full ([store] max_mib): nothing is accepted until tasks in it have ended"]
-        return []
-
-    def _figures(self) -> dict[str, object]:
-        link, usage = self._post.state, self._store.usage()
-        return {
-            "unknown": self._view.unknown(),
-            "queue": self._waiting.counts(),
-            "running": [held[0].id for lane in self._lanes if (held := lane.current) is not None],
-            "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
-            "unsaid": self._fairness.unsaid,
-            "budgets": self._spending.shown(),
-            "endpoints": self._effects.endpoints.figures(),
-            "exams": {
-                one.name: found.words()
-                for one in self._settings.endpoints
-                if (found := self._effects.marks(one)) is not None
-            },
-            "store": msgspec.to_builtins(usage),
-            "link": {
-                "protocol": link.protocol,
-                "sessions": link.sessions,
-                "waiting": link.waiting,
-                "dropped": link.dropped_qos0 + link.dropped_qos1,
-                "controls": link.controls,
-                "refused": self._post.complaints.counts,
-                "last_error": link.last_error,
-            },
-        }
-
-    def _births(self) -> list[Outgoing]:
-        self._told_status = (self.state, tuple(self.faults()))
-        return [self._status_message(self.state), self._card_message()]
-
-    def _card_message(self) -> Outgoing:
-        self._told_exam = marks.stamp(self._settings.node.state_dir)
-        return Outgoing(topic=self._topics.all("card"), payload=self._view.card(), retain=True)
-
-    def _status_message(self, state: StateWord) -> Outgoing:
-        payload = msgspec.json.encode(self._view.status(state))
-        return Outgoing(topic=self._topics.all("status"), payload=payload, retain=True)
-
-    def _tell_status_if_changed(self) -> None:
-        now = (self.state, tuple(self.faults()))
-        if self._post.state.connected and now != self._told_status:
-            self._post.tell(self._status_message(self.state))
-            self._told_status = now
-
-    def _tell_card_after_an_exam(self) -> None:
-        """An exam runs in a process of its own: what it leaves in the state folder is all that we hear of it."""
-        if self._post.state.connected and marks.stamp(self._settings.node.state_dir) != self._told_exam:
-            self._post.tell(self._card_message())
 
 
 def _keep(settings: Settings) -> Keep:

@@ -1,0 +1,105 @@
+"""How the node is: its state in one word, the faults that an operator should know now, the figures of health. Reads."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from rea_edge import doubts, memory
+from rea_edge.config import Settings
+from rea_edge.daemon.effects import NodeEffects
+from rea_edge.daemon.lanes import Lane
+from rea_edge.daemon.post import Post
+from rea_edge.daemon.queue import Waiting
+from rea_edge.daemon.spending import Spending
+from rea_edge.daemon.view import StateWord, View
+from rea_edge.fairness import Fairness
+from rea_edge.store import Store
+
+UNKNOWN = "calls may or may not have taken effect: health names them; look, and say so (rea-edge settle)"
+WAITS = "tools that act once wait until an operator has released the node (rea-edge release)"
+
+
+class Health:
+    """`refusing()` says why nothing new is taken now, `tool_faults` what the tools' loading found. What is made after
+    it comes as a function."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        store: Store,
+        waiting: Waiting,
+        effects: NodeEffects,
+        spending: Spending,
+        fairness: Fairness,
+        tool_faults: Sequence[str],
+        refusing: Callable[[], str | None],
+        post: Callable[[], Post],
+        view: Callable[[], View],
+        lanes: Callable[[], Sequence[Lane]],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._waiting = waiting
+        self._effects = effects
+        self._spending = spending
+        self._fairness = fairness
+        self._tool_faults = tool_faults
+        self._refusing = refusing
+        self._post = post
+        self._view = view
+        self._lanes = lanes
+
+    def state(self) -> StateWord:
+        return "degraded" if self._store.lost or self._store.full else "online"
+
+    def faults(self) -> list[str]:
+        refusing = self._refusing()
+        return [
+            *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
+            *self._room_faults(),
+            *self._tool_faults,
+            *([f"{open_} {UNKNOWN}"] if (open_ := len(doubts.listed(self._store))) else []),
+            *self._effects.gates.faults(self._effects.toolbox.tools),
+            *self._spending.faults(),
+            *self._effects.endpoints.faults(),
+            *self._post().faults(),
+            *([refusing] if refusing else []),
+        ]
+
+    def figures(self) -> dict[str, object]:
+        return {
+            "unknown": self._view().unknown(),
+            "queue": self._waiting.counts(),
+            "running": [held[0].id for lane in self._lanes() if (held := lane.current) is not None],
+            "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
+            "unsaid": self._fairness.unsaid,
+            "budgets": self._spending.shown(),
+            "endpoints": self._effects.endpoints.figures(),
+            "exams": {
+                one.name: found.words()
+                for one in self._settings.endpoints
+                if (found := self._effects.marks(one)) is not None
+            },
+            "store": msgspec.to_builtins(self._store.usage()),
+            "link": self._link_figures(),
+        }
+
+    def _link_figures(self) -> dict[str, object]:
+        link = self._post().state
+        return {
+            "protocol": link.protocol,
+            "sessions": link.sessions,
+            "waiting": link.waiting,
+            "dropped": link.dropped_qos0 + link.dropped_qos1,
+            "controls": link.controls,
+            "refused": self._post().complaints.counts,
+            "last_error": link.last_error,
+        }
+
+    def _room_faults(self) -> list[str]:
+        if self._store.full:
+            return [f"store: the disk is full, and nothing is accepted or begun: {self._store.full}"]
+        if self._store.crowded:
+            return ["store: the state file is full ([store] max_mib): nothing is accepted until tasks in it have ended"]
+        return []

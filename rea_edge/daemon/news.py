@@ -1,0 +1,65 @@
+"""What a node says to all: status, card and health, at each connection and whenever they have changed."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rea_edge import marks
+from rea_edge.daemon.health import Health
+from rea_edge.daemon.post import Post
+from rea_edge.daemon.view import StateWord, View
+from rea_edge.mqtt import Outgoing
+from rea_edge.topics import Topics
+
+HEALTH_S = 60.0
+
+
+class News:
+    """`births` and `farewell` are the link's to ask for, `turn` the main thread's."""
+
+    def __init__(
+        self, *, topics: Topics, view: View, health: Health, state_dir: Path, post: Callable[[], Post]
+    ) -> None:
+        self._topics = topics
+        self._view = view
+        self._health = health
+        self._state_dir = state_dir
+        self._post = post
+        self._health_due_s = 0.0
+        self._told_status: tuple[StateWord, tuple[str, ...]] | None = None
+        self._told_exam: int | None = None
+
+    def births(self) -> list[Outgoing]:
+        self._told_status = (self._health.state(), tuple(self._health.faults()))
+        return [self._status(self._health.state()), self._card()]
+
+    def farewell(self) -> Outgoing:
+        return self._status("offline")
+
+    def turn(self) -> None:
+        """Say what is due: health once a minute, status and card where they changed."""
+        self.tell_status_if_changed()
+        # An exam runs in a process of its own: what it leaves in the state folder is all that we hear of it.
+        if self._post().state.connected and marks.stamp(self._state_dir) != self._told_exam:
+            self._post().tell(self._card())
+        now_s = time.monotonic()
+        if now_s >= self._health_due_s:
+            self._health_due_s = now_s + HEALTH_S
+            health = Outgoing(topic=self._topics.all("health"), payload=self._view.health(), qos=0, retain=True)
+            self._post().tell(health)
+
+    def tell_status_if_changed(self) -> None:
+        now = (self._health.state(), tuple(self._health.faults()))
+        if self._post().state.connected and now != self._told_status:
+            self._post().tell(self._status(now[0]))
+            self._told_status = now
+
+    def _card(self) -> Outgoing:
+        self._told_exam = marks.stamp(self._state_dir)
+        return Outgoing(topic=self._topics.all("card"), payload=self._view.card(), retain=True)
+
+    def _status(self, state: StateWord) -> Outgoing:
+        payload = msgspec.json.encode(self._view.status(state))
+        return Outgoing(topic=self._topics.all("status"), payload=payload, retain=True)
