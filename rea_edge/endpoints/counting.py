@@ -27,55 +27,67 @@ class _Body(Struct):
 
 
 class _Seen(Struct, frozen=True):
-    """The question before: how many messages, which ones, what they were counted as."""
+    """A question: how many messages, which ones, the least tokens of what the model was told and of what it said."""
 
-    messages: int
-    digest: bytes
-    tokens: int
+    messages: int = 0
+    digest: bytes = b""
+    told: int = 0
+    said: int = 0
+    counted: int = 0
+
+    @property
+    def least(self) -> int:
+        return self.told + self.said
 
 
 class Reckoning:
     """The counts of one server. Belongs to one thread at a time."""
 
     def __init__(self) -> None:
-        self._before: _Seen | None = None
+        self._before = _Seen()
         self._shortest = 0  # prompt, in least tokens, that was not read whole
         self.fault = ""  # until a prompt as long was read whole
 
     def take(self, body: bytes, counted: int) -> bool:
         """Look at a question with the server's count of it; False where it has not read all of it."""
         messages = msgspec.json.decode(body, type=_Body).messages
-        least = _least(messages)
-        missing = self._missing(messages, least, counted)
-        self._before = _Seen(len(messages), _digest(messages), counted)
+        before = self._before
+        if len(messages) < before.messages or _digest(messages[: before.messages]) != before.digest:
+            before = _Seen()
+        seen = self._before = _seen(messages, before, counted)
+        missing = _missing(seen, before)
         if missing:
-            self._shortest = min(least, self._shortest or least)
+            self._shortest = min(seen.least, self._shortest or seen.least)
             self.fault = (
                 f"truncated: {missing}, so it reads only part of what it is sent: give it a larger context, or lower"
                 " context_tokens"
             )
-        elif least >= self._shortest:
+        elif seen.least >= self._shortest:
             self.fault, self._shortest = "", 0
         return not missing
 
-    def _missing(self, messages: list[Raw], least: int, counted: int) -> str:
-        if least >= LEAST and counted < least * MARGIN:
-            return f"it counted {counted} tokens of a prompt that has at least {least}"
-        before = self._before
-        if before is None or len(messages) <= before.messages or _digest(messages[: before.messages]) != before.digest:
-            return ""
-        # What a model said may be left out by its template: its thoughts are, in later turns.
-        added = _least(messages[before.messages :], told=True) * MARGIN - _least(messages, told=False)
-        if added >= GROWN and counted - before.tokens < added:
-            return f"it counted {counted - before.tokens} tokens for what was added, which has at least {added:.0f}"
-        return ""
+
+def _seen(messages: list[Raw], before: _Seen, counted: int) -> _Seen:
+    """This question, which goes on from that one: only what was added is looked at."""
+    told, said = before.told, before.said
+    for message in messages[before.messages :]:
+        one = msgspec.json.decode(message, type=_Message)
+        least = len(_UNIT.findall(one.content or ""))
+        if one.role == "assistant":
+            said += least
+        else:
+            told += least
+    return _Seen(len(messages), _digest(messages), told, said, counted)
 
 
-def _least(messages: list[Raw], *, told: bool | None = None) -> int:
-    """The fewest tokens that these can be; `told`: of those that the model was told, or that it said."""
-    read = [msgspec.json.decode(message, type=_Message) for message in messages]
-    wanted = (one for one in read if told is None or told == (one.role != "assistant"))
-    return sum(1 for one in wanted for _ in _UNIT.finditer(one.content or ""))
+def _missing(seen: _Seen, before: _Seen) -> str:
+    if seen.least >= LEAST and seen.counted < seen.least * MARGIN:
+        return f"it counted {seen.counted} tokens of a prompt that has at least {seen.least}"
+    # What a model said may be left out by its template: its thoughts are, in later turns.
+    added, more = (seen.told - before.told) * MARGIN - seen.said, seen.counted - before.counted
+    if before.messages and added >= GROWN and more < added:
+        return f"it counted {more} tokens for what was added, which has at least {added:.0f}"
+    return ""
 
 
 def _digest(messages: list[Raw]) -> bytes:
