@@ -19,6 +19,7 @@ from tests.endpoint.servers import delta, raw_server, read_request, reply, strea
 
 TASK_S = 0.8
 LATE_S = 0.2
+TRIES = 3  # a busy machine is late by chance, a hostile server each time
 GROWTH_MIB = 5.0
 GOOD = finish("All is well.")
 OVERFLOW = "request (6030 tokens) exceeds the available context size (4096 tokens), try increasing it"
@@ -110,6 +111,11 @@ def check_all(client: Client, house: House, kinds: dict[str, str]) -> None:
     for name, kind in kinds.items():
         forget_peak(house.pid)
         state, took_s = put(client, f"<{name}>", TASK_S)
+        for _ in range(TRIES - 1):
+            if took_s <= TASK_S + LATE_S:
+                break
+            assert put(client, "and now a good one", 20.0)[0].outcome == "achieved"
+            state, took_s = put(client, f"<{name}>", TASK_S)
         peak_mib = memory_mib(house.pid, "VmHWM")
         if kind not in (state.reason or "") or state.outcome not in ("failed", "exceeded"):
             wrong.append(f"{name}: {state.outcome}, {state.reason}")

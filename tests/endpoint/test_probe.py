@@ -117,9 +117,9 @@ def test_one_page_that_hangs_costs_a_part_of_the_time_and_two_are_told() -> None
         return act
 
     with raw_server(hangs(b"GET /props")) as url:
-        assert probe(endpoint_at(url), seconds=1, cancel=Cancel()).context_tokens == 4000
+        assert probe(endpoint_at(url), seconds=2, cancel=Cancel()).context_tokens == 4000
     with raw_server(hangs(b"GET /props", b"GET /v1/models")) as url, pytest.raises(EndpointFailed) as caught:
-        probe(endpoint_at(url), seconds=1, cancel=Cancel())
+        probe(endpoint_at(url), seconds=2, cancel=Cancel())
     assert caught.value.kind == "timeout_header"
 
 
