@@ -81,7 +81,8 @@ class Client:
     def ask(self, what: What, keys: Mapping[str, object], leaf: str = "", *, wait_s: float = 0.0) -> Reply:
         """Send a request and give its reply, however it turns out; `wait_s` is how long it may work on it.
 
-        The same request is sent again until it is answered: its id makes that harmless.
+        The same request is sent again until it is answered: its id makes that harmless. Likewise a query for which the
+        node is too busy: a long listing is many.
         """
         request_id = str(keys.get("id") or new_id())
         payload = msgspec.json.encode({"id": request_id, **keys})
@@ -90,7 +91,9 @@ class Client:
         topic = self.topics.send(self.who, what, leaf)
         for message in self._until(end_s, lambda: self._send(topic, payload)):
             if message.topic == wanted and not message.retained:
-                return msgspec.json.decode(message.payload, type=Reply)
+                reply = msgspec.json.decode(message.payload, type=Reply)
+                if what != "query" or reply.error is None or reply.error.code != "busy":
+                    return reply
             if message.topic in self._followed:
                 self._early.append(message)
         raise NodeSilent(self._silence())

@@ -23,7 +23,7 @@ class Paces(Struct, frozen=True, kw_only=True):
 
     run: Pace = Pace(per_s=2.0, burst=60)
     again: Pace = Pace(per_s=2.0, burst=60)
-    query: Pace = Pace(per_s=10.0, burst=30)
+    query: Pace = Pace(per_s=30.0, burst=100)
     control: Pace = Pace(per_s=5.0, burst=60)
     refusal: Pace = Pace(per_s=2.0, burst=20)
 

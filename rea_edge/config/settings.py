@@ -125,8 +125,8 @@ class Sending(Table, frozen=True):
     # new tasks and calls in the long run: each costs the flash about 40 KB
     burst: Annotated[int, Meta(ge=1, le=10_000)] = 60
     # and that many at once: a page of buttons, or a script
-    queries: str = "10/second"
-    # and 30 at once: each is answered from memory
+    queries: str = "30/second"
+    # and 100 at once: a long listing is many, and each is answered without writing
     controls: str = "5/second"
     # and 60 at once; cancels above all, which nobody else's flood may delay
 
