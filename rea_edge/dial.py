@@ -35,6 +35,11 @@ def controls_client_id(node_id: str) -> str:
     return f"{node_id}.ctl"
 
 
+def standby_client_id(node_id: str) -> str:
+    """The client id of a node that only watches another one with its id."""
+    return f"{node_id}.standby"
+
+
 def person_client_id(who: str) -> str:
     """A client id nobody else has: two commands of one person must not take each other's connection over."""
     return f"{who}-{os.urandom(6).hex()}"

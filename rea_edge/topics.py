@@ -100,6 +100,11 @@ class Topics:
     def control_fences(self) -> str:
         return f"{self.base}/out/_self/ctl/+"
 
+    @property
+    def claims(self) -> str:
+        """Where nodes of one id find out about each other."""
+        return f"{self.base}/out/_self/who"
+
     def person(self, who: str) -> str:
         """The filter for everything this node says to `who`."""
         return f"{self.base}/out/{who}/#"

@@ -156,6 +156,8 @@ class NodeStatus(Published, frozen=True, kw_only=True):
     state: Literal["online", "degraded", "offline"]
     session: int
     boot: str
+    instance: str = ""  # of the process: two nodes with one id tell each other apart by it
+    host: str = ""
     epoch: str
     version: str
     config_hash: str = ""

@@ -51,7 +51,8 @@ class Health:
         self._lanes = lanes
 
     def state(self) -> StateWord:
-        return "degraded" if self._store.lost or self._store.full else "online"
+        hindered = self._store.lost or self._store.full or self._post().presence.standing_by
+        return "degraded" if hindered else "online"
 
     def faults(self) -> list[str]:
         refusing = self._refusing()
@@ -82,19 +83,7 @@ class Health:
                 if (found := self._effects.marks(one)) is not None
             },
             "store": msgspec.to_builtins(self._store.usage()),
-            "link": self._link_figures(),
-        }
-
-    def _link_figures(self) -> dict[str, object]:
-        link = self._post().state
-        return {
-            "protocol": link.protocol,
-            "sessions": link.sessions,
-            "waiting": link.waiting,
-            "dropped": link.dropped_qos0 + link.dropped_qos1,
-            "controls": link.controls,
-            "refused": self._post().complaints.counts,
-            "last_error": link.last_error,
+            "link": self._post().figures(),
         }
 
     def _room_faults(self) -> list[str]:

@@ -1,18 +1,19 @@
 """One node put together over an open store: link, mailbox, lanes, tools. Owned and turned by the main thread."""
 
 import logging
+import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rea_edge.clock import Clock, boot_id
-from rea_edge.config import Settings, default_id
+from rea_edge.config import Settings
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.health import Health
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.life import Life
+from rea_edge.daemon.naming import kept_name
 from rea_edge.daemon.news import News
 from rea_edge.daemon.post import Post
 from rea_edge.daemon.queue import Kind, Waiting
@@ -64,7 +65,8 @@ class Node:
         self._fatal = fatal
         self._known_before = known_before
         self._up_since_s = time.monotonic()
-        self.name = _kept_name(settings, store)
+        self._instance = os.urandom(4).hex()
+        self.name = kept_name(settings, store)
         self._topics = Topics(settings.broker.root, self.name)
         self.progress = Progress()
         self._report = Report(self._topics, clock.now, self._up_since_s)
@@ -181,6 +183,7 @@ class Node:
             tools=lambda: self._effects.toolbox.tools,
             tools_hash=lambda: self._effects.toolbox.tools_hash,
             boot=boot_id(),
+            instance=self._instance,
             session=lambda: self._post.session,
             state=self._health.state,
             faults=self._health.faults,
@@ -230,6 +233,9 @@ class Node:
             farewell=self._news.farewell,
             fatal=self._fatal,
             known_before=self._known_before,
+            instance=self._instance,
+            up_since_s=self._up_since_s,
+            admitted=self._waiting.admit,
         )
 
     def _lane(self, name: str, kind: Kind) -> Lane:
@@ -324,14 +330,3 @@ def _keep(settings: Settings) -> Keep:
     # A clock that is wrong at a start may make a state older than it is.
     name_s = settings.broker.session_expiry_s + RESEND_S + OFF_MAX_S
     return Keep(journal_s=room.keep_days * 86_400.0, journals=room.keep_runs, name_s=name_s)
-
-
-def _kept_name(settings: Settings, store: Store) -> str:
-    """The node's id. One made from host name and machine id is kept, so that a renamed host stays the same node."""
-    kept, wanted = store.meta_get("node"), settings.node.id
-    if kept is not None and wanted == default_id(None):
-        return kept
-    if kept != wanted:
-        with suppress(StoreFull), store.transaction() as tx:  # kept at a start that finds room
-            tx.meta_set("node", wanted)
-    return wanted

@@ -10,8 +10,9 @@ from rea_edge.config import Broker
 from rea_edge.daemon.complaints import Complaints
 from rea_edge.daemon.fitting import shorter
 from rea_edge.daemon.life import Life
+from rea_edge.daemon.presence import NodePresence
 from rea_edge.daemon.running import RunningStates
-from rea_edge.dial import controls_client_id, link_settings, node_client_id
+from rea_edge.dial import controls_client_id, link_settings, node_client_id, standby_client_id
 from rea_edge.errors import StoreBroken, StoreFull
 from rea_edge.mqtt import Controls, Incoming, Link, LinkState, Outgoing, Session, Will, verdict
 from rea_edge.report import Report
@@ -28,7 +29,8 @@ class Post:
     """`births()` is said first on each connection, `farewell()` last, also by the broker where we cannot.
 
     `fatal(exc)` is told of what must end the process. `known_before`: whether the broker had a session of this node
-    at this start, where somebody has looked already.
+    at this start, where somebody has looked already. `instance` and `up_since_s` are this process's name and start;
+    `admitted(bool)`: whether it acts, or another node with its id does.
     """
 
     def __init__(
@@ -46,6 +48,9 @@ class Post:
         farewell: Callable[[], Outgoing],
         fatal: Callable[[BaseException], None],
         known_before: bool | None,
+        instance: str,
+        up_since_s: float,
+        admitted: Callable[[bool], None],
     ) -> None:
         self._store = store
         self._known_before = known_before
@@ -62,6 +67,15 @@ class Post:
         self._given_up: set[int] = set()  # rows that could not be set aside on a full disk
         self._life = life
         client_id = node_client_id(broker, node)
+        self.presence = NodePresence(
+            topics=topics,
+            store=store,
+            instance=instance,
+            up_since_s=up_since_s,
+            tell=lambda out: self._link.tell(out),
+            restate=lambda: self._link.tell(self._births()[0]),
+            admitted=admitted,
+        )
         self._link = Link(
             link_settings(broker, client_id),
             subscriptions=(topics.fences, *topics.requests),
@@ -70,6 +84,7 @@ class Post:
                 subscriptions=(topics.control_fences, *topics.controls),
                 fence=lambda: topics.control_fence(self.session),
             ),
+            presence=self.presence.for_link(standby_client_id(client_id)),
             accept=self._accept,
             pull=self._pull,
             published=self._published,
@@ -100,7 +115,20 @@ class Post:
             *(state.limits.words(PUBLISH_MAX) if state.limits is not None else ()),
             *([f"broker does not give back what this node publishes: {rule}"] if state.unheard else []),
             *self.complaints.words(),
+            *self.presence.words(),
         ]
+
+    def figures(self) -> dict[str, object]:
+        state = self._link.state
+        return {
+            "protocol": state.protocol,
+            "sessions": state.sessions,
+            "waiting": state.waiting,
+            "dropped": state.dropped_qos0 + state.dropped_qos1,
+            "controls": state.controls,
+            "refused": self.complaints.counts,
+            "last_error": state.last_error,
+        }
 
     def stop(self, seconds: float) -> None:
         self._link.stop(self._farewell(), seconds)
@@ -109,7 +137,7 @@ class Post:
 
     def _accept(self, incoming: Incoming) -> bool:
         try:
-            return self._take(incoming)
+            return self.presence.hear(incoming) or self._take(incoming)
         except StoreBroken as exc:
             self._fatal(exc)
             return False
@@ -158,10 +186,12 @@ class Post:
             self._fatal(exc)
 
     def _before_connect(self) -> Will | None:
+        self.presence.begin()
         self.session += 1
         try:
             with self._store.transaction() as tx:
                 tx.meta_set("session", str(self.session))
+                self.presence.remember(tx)
         except StoreFull as exc:
             log.error("event=session_not_kept detail=%r", str(exc))
         except StoreBroken as exc:

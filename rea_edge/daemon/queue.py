@@ -1,12 +1,14 @@
 """Which run is next and who holds it: in memory, made again from the store at each start. Knows no run's content."""
 
 import threading
+import time
 from typing import Literal
 
 from rea_edge.cancel import Cancel
 from rea_edge.store import RunRow
 
 Kind = Literal["task", "call"]
+ADMIT_S = 5.0
 
 
 SENDERS_MAX = 256  # whose turn is remembered
@@ -14,9 +16,15 @@ SENDERS_MAX = 256  # whose turn is remembered
 
 class Waiting:
     """Runs that wait for a lane, and the cancels of those that are held. Senders take turns: the next is the one whose
-    last turn is longest ago, with the first of his runs that was accepted."""
+    last turn is longest ago, with the first of his runs that was accepted.
+
+    None is given for the first `ADMIT_S`, unless `admit` says earlier that this node is the one to run them; without a
+    broker nobody can say so.
+    """
 
     def __init__(self) -> None:
+        self._admitted: bool | None = None
+        self._undecided_until_s = time.monotonic() + ADMIT_S
         self._changed = threading.Condition()
         self._waiting: dict[Kind, dict[int, RunRow]] = {"task": {}, "call": {}}
         self._held: dict[int, Cancel] = {}
@@ -32,8 +40,9 @@ class Waiting:
     def take(self, kind: Kind) -> tuple[RunRow, Cancel] | None:
         """The next run and the cancel that ends its effects; blocks. None once the queue is closed."""
         with self._changed:
-            while not self._closed and not self._waiting[kind]:
-                self._changed.wait()
+            while not self._closed and not (self._waiting[kind] and self._may_run()):
+                left_s = self._undecided_until_s - time.monotonic()
+                self._changed.wait(left_s if self._admitted is None and left_s > 0 else None)
             if self._closed:
                 return None
             turns = self._turns[kind]
@@ -44,6 +53,12 @@ class Waiting:
             if len(turns) > SENDERS_MAX:
                 del turns[next(iter(turns))]
             return self._hold(self._waiting[kind].pop(row.row))
+
+    def admit(self, admitted: bool) -> None:  # noqa: FBT001  # the answer itself
+        """Whether this node may start runs; those under way go on."""
+        with self._changed:
+            self._admitted = admitted
+            self._changed.notify_all()
 
     def claim(self, row: int, kind: Kind) -> tuple[RunRow, Cancel] | None:
         """Take this very run out of the queue, if it waits there."""
@@ -84,6 +99,11 @@ class Waiting:
                 "calls": len(self._waiting["call"]),
                 "running": len(self._held),
             }
+
+    def _may_run(self) -> bool:
+        if self._admitted is None:
+            return time.monotonic() >= self._undecided_until_s
+        return self._admitted
 
     def _hold(self, row: RunRow) -> tuple[RunRow, Cancel]:
         cancel = Cancel()

@@ -1,5 +1,6 @@
 """What a node shows of itself: status, card, health, and the answers to queries. Reads; never changes anything."""
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -34,6 +35,7 @@ class View:
         tools: Callable[[], Mapping[str, Tool]],
         tools_hash: Callable[[], str],
         boot: str,
+        instance: str,
         session: Callable[[], int],
         state: Callable[[], StateWord],
         faults: Callable[[], list[str]],
@@ -47,6 +49,7 @@ class View:
         self._tools = tools
         self._tools_hash = tools_hash
         self._boot = boot
+        self._instance = instance
         self._session = session
         self._state = state
         self._faults = faults
@@ -60,6 +63,8 @@ class View:
             state=state,
             session=self._session(),
             boot=self._boot,
+            instance=self._instance,
+            host=socket.gethostname(),
             epoch=self._store.epoch,
             version=__version__,
             config_hash=self._config_hash,

@@ -1,11 +1,11 @@
 """The link to the broker; the only owner of paho. Holds no topics of ours and no meaning of a payload.
 
 Files import in this order: limits, messages, backoff, fence, refusals, sharing, suspects, versions, waiting, window,
-packets, settings, client, connection, feed, bell, life, link.
+packets, settings, line, client, connection, feed, bell, life, link.
 """
 
 from rea_edge.mqtt.link import Link
-from rea_edge.mqtt.messages import Controls, Incoming, LinkState, Outgoing, Session, Will
+from rea_edge.mqtt.messages import Controls, Incoming, LinkState, Outgoing, Presence, Session, Will
 from rea_edge.mqtt.refusals import BROKE, verdict
 from rea_edge.mqtt.settings import Address, LinkSettings, address_of, check_settings
 
@@ -18,6 +18,7 @@ __all__ = [
     "LinkSettings",
     "LinkState",
     "Outgoing",
+    "Presence",
     "Session",
     "Will",
     "address_of",

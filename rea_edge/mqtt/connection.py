@@ -7,11 +7,9 @@ this runs in the link's thread. Exceptions of the callbacks given here pass thro
 import logging
 import select
 import time
-from collections.abc import Callable
 from typing import Literal
 
 import paho.mqtt.client as paho
-from msgspec import Struct
 from paho.mqtt import MQTTException
 from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.properties import Properties
@@ -30,14 +28,16 @@ from rea_edge.mqtt.client import (
 )
 from rea_edge.mqtt.fence import Fence
 from rea_edge.mqtt.limits import TOPIC_MOST, Limits
-from rea_edge.mqtt.messages import Incoming, Outgoing, Protocol, Will
+from rea_edge.mqtt.line import Ears, Line, NotAccepted
+from rea_edge.mqtt.messages import Outgoing, Protocol
 from rea_edge.mqtt.packets import PacketSocket
-from rea_edge.mqtt.settings import LinkSettings, address_of
+from rea_edge.mqtt.settings import address_of
 from rea_edge.mqtt.window import Window
 
 CONNACK_S = 10.0
 FIRST_CONNACK_S = 3.0  # some 3.1.1 brokers simply do not answer MQTT 5
 SUBACK_S = 10.0
+HELD_MOST = 100  # messages; an MQTT 5 broker sends no more than the window
 HEAD_BYTES = 64  # of a PUBLISH besides topics, correlation data and payload
 NORMAL = 0x00
 UNSUPPORTED = 0x84
@@ -50,38 +50,6 @@ WILL_RETAIN_REFUSED, WILL_QOS_REFUSED = 0x9A, 0x9B
 log = logging.getLogger("rea_edge.mqtt")
 
 Stage = Literal["connecting", "subscribing", "up", "ended"]
-
-
-class NotAccepted(Exception):
-    """`accept` said no: the message stays with the broker, and the connection must end for it to come again."""
-
-
-class Ears(Struct, frozen=True, kw_only=True):
-    """What a connection tells its owner. `acknowledged` gets the reason code, None for good. `shorter` gives a payload
-    of at most so many bytes for one that is too large for the broker, None where there is none.
-
-    `before_connect` is called when the broker is reached, right before the CONNECT that carries its will, and
-    `connected` when it was taken, before anything is accepted: whether the broker had kept our session.
-    """
-
-    accept: Callable[[Incoming], bool]
-    acknowledged: Callable[[Outgoing, int | None], None]
-    before_connect: Callable[[], Will | None]
-    connected: Callable[[bool], None]
-    shorter: Callable[[bytes, int], bytes | None]
-    fence: Callable[[], str] | None
-
-
-class Line(Struct, frozen=True, kw_only=True):
-    """Whose session a connection takes up, what it hears, and what it once heard and must no longer. The will is
-    lowered to what the broker was found to take: it says so only in its refusal."""
-
-    settings: LinkSettings
-    subscriptions: tuple[str, ...]
-    dropped: tuple[str, ...] = ()
-    controls: bool = False
-    will_retain: bool = True
-    will_qos: int = 1
 
 
 class Connection:
@@ -108,6 +76,7 @@ class Connection:
         self._ears = ears
         self._fence = Fence(ears.fence, nonce)
         self._intake = True
+        self._held: list[paho.MQTTMessage] | None = None
         self.window = WINDOW
         self.limits = Limits()
         self.refusal = 0  # the code of a CONNACK that said no
@@ -217,6 +186,15 @@ class Connection:
         room = self.limits.packet_bytes - 3 * len(names) - len(out.correlation or b"") - HEAD_BYTES
         return out.payload if len(out.payload) <= room else self._ears.shorter(out.payload, room)
 
+    def hold(self) -> None:
+        """Keep what comes, but neither accept nor acknowledge it, until `release`."""
+        self._held = []
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        for message in held or ():
+            self._on_message(self._client, None, message)
+
     def stop_intake(self) -> None:
         """From now on nothing is accepted or acknowledged; the broker keeps it for the next connection."""
         self._intake = False
@@ -253,8 +231,9 @@ class Connection:
         self.limits = limits_in(properties)
         self.up_since_s = time.monotonic()
         self._due_s = self.up_since_s + SUBACK_S
-        self._heard = self.limits.heard(self.line.subscriptions)
-        self.refused = tuple(one for one in self.line.subscriptions if one not in self._heard)
+        asked = (*self.line.presence, *self.line.subscriptions)
+        self._heard = self.limits.heard(asked)
+        self.refused = tuple(one for one in asked if one not in self._heard)
         self.stage = "subscribing" if self._heard else "up"
         if self.present and self.line.dropped:
             self._client.unsubscribe(list(self.line.dropped))
@@ -263,11 +242,13 @@ class Connection:
         return None
 
     def _subscribe(self, names: tuple[str, ...]) -> None:
+        plain = [(name, 0 if name in self.line.presence else 1) for name in names]
         if self.protocol == "5":
-            options = SubscribeOptions(qos=1, retainAsPublished=True)
-            self._client.subscribe([(name, options) for name in names])
+            # A retained status must be told from a fresh one, and a retained request from one that was not.
+            options = [(name, SubscribeOptions(qos=qos, retainAsPublished=qos > 0)) for name, qos in plain]
+            self._client.subscribe(options)
         else:
-            self._client.subscribe([(name, 1) for name in names])
+            self._client.subscribe(plain)
 
     def _on_subscribe(
         self, _client: paho.Client, _user: object, _mid: int, codes: list[ReasonCode], _properties: Properties | None
@@ -285,6 +266,8 @@ class Connection:
         if self._packets.cut:
             self.too_large += 1
             log.warning("event=too_large_discarded limit=%d", self._settings.packet_max)
+        elif self._must_hold(message):
+            return
         elif (topic := readable_topic(message)) is None:
             self.unreadable += 1
             log.warning("event=topic_not_utf8")
@@ -294,6 +277,14 @@ class Connection:
                 raise NotAccepted
         if message.qos:
             client.ack(message.mid, message.qos)
+
+    def _must_hold(self, message: paho.MQTTMessage) -> bool:
+        if self._held is None or readable_topic(message) in self.line.presence:
+            return False
+        if len(self._held) >= HELD_MOST:
+            raise ConnectionError("too much came before it was clear who is to take it")
+        self._held.append(message)
+        return True
 
     def _on_publish(
         self, _client: paho.Client, _user: object, mid: int, code: ReasonCode, _properties: Properties | None

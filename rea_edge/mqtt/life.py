@@ -8,25 +8,34 @@ import os
 import select
 import time
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from rea_edge.mqtt.bell import Bell
-from rea_edge.mqtt.connection import CONNACK_S, FIRST_CONNACK_S, Connection, Ears, Line
+from rea_edge.mqtt.connection import CONNACK_S, FIRST_CONNACK_S, Connection
 from rea_edge.mqtt.feed import Feed
+from rea_edge.mqtt.line import Ears, Line
 from rea_edge.mqtt.messages import Incoming, Outgoing, Will
 from rea_edge.mqtt.versions import Versions
 
 TURN_S = 10.0  # the longest turn; the watchdog counts on it
+ADMISSION_S = 0.25  # how often the owner is asked while it waits
 GOODBYE_S = 1.0  # for the DISCONNECT itself to leave
 
 
+Admission = Literal["yes", "wait", "no"]
+
+
 class Calls(Struct, frozen=True, kw_only=True):
-    """What a life asks its owner, see `Link`. `came_up` gives the birth messages."""
+    """What a life asks its owner, see `Link`. `came_up` gives the birth messages, `first_up` is told of the first
+    connection, `admitted` is asked before anything is accepted, and then again and again."""
 
     accept: Callable[[Incoming], bool]
     before_connect: Callable[[], Will | None]
     connected: Callable[[bool], None]
+    first_up: Callable[[], None]
+    admitted: Callable[[], Admission]
     came_up: Callable[[], Sequence[Outgoing]]
     shorter: Callable[[bytes, int], bytes | None]
     fence: Callable[[], str] | None
@@ -55,7 +64,7 @@ class Life:
 
     @property
     def main(self) -> Connection | None:
-        return next((one for one in self.lines if not one.line.controls), None)
+        return next((one for one in self.lines if not one.line.controls and not one.line.standby), None)
 
     @property
     def controls(self) -> Connection | None:
@@ -79,17 +88,44 @@ class Life:
         known = self._versions.known or self._versions.current != "5"
         nonce = os.urandom(8).hex().encode()
         connection = Connection(line, self._versions.current, self._ears(line), nonce=nonce)
+        first = not self.lines
         self.lines.append(connection)
+        if first and line.presence:
+            connection.hold()
         connection.open(CONNACK_S if known else FIRST_CONNACK_S)
         while self.ended is None and self._bell.stop_by_s is None:
             if connection.stage == "up":
                 self._versions.worked()
-                return True
+                return not first or self._admitted(connection)
             self._send()
             self._turn(TURN_S)
         return False
 
+    def _admitted(self, first: Connection) -> bool:
+        """Wait until the owner says whether this node is to act; while it is not, a standby watches."""
+        self._calls.first_up()
+        while self.ended is None and self._bell.stop_by_s is None:
+            match self._calls.admitted():
+                case "yes":
+                    first.release()
+                    return not first.line.standby
+                case "no" if not first.line.standby:
+                    return False
+                case _:
+                    self._send()
+                    self._turn(ADMISSION_S)
+        return False
+
     def _ears(self, line: Line) -> Ears:
+        if line.standby:
+            return Ears(
+                accept=self._calls.accept,
+                acknowledged=self._urgent.acknowledged,
+                before_connect=lambda: None,
+                connected=lambda present: None,
+                shorter=self._calls.shorter,
+                fence=None,
+            )
         return Ears(
             accept=self._calls.accept,
             acknowledged=(self._urgent if line.controls else self._feed).acknowledged,
@@ -114,6 +150,8 @@ class Life:
         while self.ended is None:
             if self._bell.stop_by_s is not None:
                 return self._leave(self._bell.stop_by_s)
+            if self._calls.admitted() == "no":
+                return None
             self._send()
             self._turn(0.0 if self._more_to_send() else TURN_S)
         return None
@@ -122,9 +160,8 @@ class Life:
         main = self.main if self.up else None
         if main is not None:
             self._feed.send_births(main)
-        urgent_by = self.controls or main
-        if urgent_by is not None and urgent_by.stage == "up":
-            self._urgent.send(urgent_by)
+        if self.lines and self.lines[0].stage == "up":
+            self._urgent.send(self.lines[0])
         if main is not None:
             self._feed.send(main)
 

@@ -10,20 +10,24 @@ import select
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from msgspec import structs
 
 from rea_edge.errors import OperatorError
 from rea_edge.mqtt.backoff import Backoff
 from rea_edge.mqtt.bell import Bell
-from rea_edge.mqtt.connection import WILL_QOS_REFUSED, WILL_RETAIN_REFUSED, Connection, Line, NotAccepted
+from rea_edge.mqtt.connection import WILL_QOS_REFUSED, WILL_RETAIN_REFUSED, Connection
 from rea_edge.mqtt.feed import Feed
 from rea_edge.mqtt.life import GOODBYE_S, TURN_S, Calls, Life
-from rea_edge.mqtt.messages import Controls, Incoming, LinkState, Outgoing, Phase, Session, Will
+from rea_edge.mqtt.line import Line, NotAccepted
+from rea_edge.mqtt.messages import Controls, Incoming, LinkState, Outgoing, Phase, Presence, Session, Will
 from rea_edge.mqtt.settings import LinkSettings, check_settings
 from rea_edge.mqtt.sharing import Sharing
 from rea_edge.mqtt.versions import Versions
 from rea_edge.mqtt.waiting import size_of
+
+STANDBY_REST_S = 30.0  # a watcher that is cut off may be cutting off whom it watches
 
 log = logging.getLogger("rea_edge.mqtt")
 
@@ -48,6 +52,7 @@ class Link:
     `on_connected(old)`: before anything is accepted; whether the broker kept a session that this link has not made.
     `fence()`: the topic of this connection's fence (asked after `before_connect`), to be covered by `subscriptions`
     and unique on its last level; without it `Incoming.waited` is a guess.
+    `presence`: see there; while it says no, nothing is connected but a watcher.
     `controls`: a second session for what must not wait, over which also goes what is told as `urgent`. Where the broker
     allows no second one all of it goes over one session, see `LinkState.controls`.
     """
@@ -68,6 +73,7 @@ class Link:
         controls: Controls | None = None,
         refused: Callable[[Outgoing, int], None] = lambda _out, _reason: None,
         shorter: Callable[[bytes, int], bytes | None] = lambda _payload, _most: None,
+        presence: Presence | None = None,
     ) -> None:
         """Raises `ConfigInvalid` for settings that cannot work."""
         check_settings(settings)
@@ -83,6 +89,8 @@ class Link:
         self._on_down = on_down
         self._fence = fence
         self._shorter = shorter
+        self._presence = presence
+        self._admitted = presence.admitted if presence is not None else _always
         self._will_retain, self._will_qos = True, 1
         self._sharing = Sharing(wanted=controls is not None)
         self._bell = Bell()
@@ -170,6 +178,8 @@ class Link:
             accept=self._accept,
             before_connect=self._before_connect,
             connected=self._connected,
+            first_up=self._presence.first_up if self._presence is not None else lambda: None,
+            admitted=self._admitted,
             came_up=self._came_up,
             shorter=self._shorter,
             fence=self._fence,
@@ -194,6 +204,10 @@ class Link:
 
     def _next_lines(self) -> list[Line]:
         """The controls first: what of them waited at the broker is then served before all else that did."""
+        presence = self._presence.topics if self._presence is not None else ()
+        if self._presence is not None and self._admitted() == "no":
+            watching = structs.replace(self._settings, client_id=self._presence.standby_id)
+            return [Line(settings=watching, subscriptions=(), presence=presence, standby=True)]
         main = Line(
             settings=self._settings,
             subscriptions=self._subscriptions,
@@ -201,12 +215,13 @@ class Link:
             will_qos=self._will_qos,
         )
         if self._controls is None:
-            return [main]
+            return [structs.replace(main, presence=presence)]
         heard = self._controls.subscriptions
         if not self._sharing.own(time.monotonic()):
-            return [structs.replace(main, subscriptions=(*self._subscriptions, *heard))]
+            return [structs.replace(main, subscriptions=(*self._subscriptions, *heard), presence=presence)]
         settings = structs.replace(self._settings, client_id=self._controls.client_id)
-        return [Line(settings=settings, subscriptions=heard, controls=True), structs.replace(main, dropped=heard)]
+        controls = Line(settings=settings, subscriptions=heard, controls=True, presence=presence)
+        return [controls, structs.replace(main, dropped=(*presence, *heard))]
 
     def _connected(self, present: bool) -> None:
         old, self._session_made = present and not self._session_made, True
@@ -251,12 +266,18 @@ class Link:
             (self._urgent if one.line.controls else self._feed).end(one, blamed=one is first and _may_be_blamed(one))
         if was_up:
             self._tell_down(reason)
-        self._session_made |= any(one.reached and not one.answered for one in life.lines if not one.line.controls)
+        self._session_made |= life.main is not None and life.main.reached and not life.main.answered
         last = first or (life.lines[-1] if life.lines else None)
         if last is None:
             return self._rest_after(life, taken_over=False)
         if self._will_lowered(last.refusal):
             return 0.0
+        stand_by, stood_by = self._admitted() == "no", life.lines[0].line.standby
+        if first is None and stand_by != stood_by:
+            log.warning("event=%s", "stands_by" if stand_by else "takes_over")
+            return 0.0
+        if stood_by:
+            return max(STANDBY_REST_S, self._rest_after(life, taken_over=last.taken_over))
         if self._controls is not None and not was_up:
             self._learn_of_controls(life, last)
         unanswered = last.reached and (last.unsupported or not last.answered)
@@ -277,9 +298,9 @@ class Link:
         now_s = time.monotonic()
         if life.controls is not None and life.main is not None and life.main.reached:
             self._sharing.clashed(ended.reason, now_s)
-        elif ended.line.controls and ended.answered and not ended.unsupported:
+        elif ended.line.controls and ended.refusal and not ended.unsupported:
             self._sharing.refused(ended.reason, now_s)
-        elif ended.answered:
+        elif ended.refusal:
             self._sharing.forget()
 
     def _rest_after(self, life: Life, *, taken_over: bool) -> float:
@@ -306,6 +327,10 @@ class Link:
             self._beat_s = time.monotonic()
             poll.poll(min(left_s, TURN_S) * 1000)
             self._bell.hear()
+
+
+def _always() -> Literal["yes"]:
+    return "yes"
 
 
 def _may_be_blamed(ended: Connection) -> bool:

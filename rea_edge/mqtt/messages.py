@@ -53,6 +53,16 @@ class Controls(Struct, frozen=True, kw_only=True):
     fence: Callable[[], str] | None = None
 
 
+class Presence(Struct, frozen=True, kw_only=True):
+    """How an owner makes sure that nobody else acts in its name: the topics it hears before all else, what it does when
+    the first connection is up, whether it may act (`no`: somebody else does), and the client id it watches with."""
+
+    topics: tuple[str, ...]
+    first_up: Callable[[], None]
+    admitted: Callable[[], Literal["yes", "wait", "no"]]
+    standby_id: str
+
+
 class Will(Struct, frozen=True, kw_only=True):
     """What the broker publishes for us when the connection ends without a DISCONNECT."""
 
