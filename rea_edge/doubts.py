@@ -3,8 +3,6 @@
 One short list in the store, beside the journals that say the same: so that nobody has to read all of them to know.
 """
 
-from collections.abc import Callable
-
 import msgspec
 
 from rea_edge.records import Frozen, Run
@@ -48,18 +46,8 @@ def add(tx: Transaction, row: RunRow, run: Run, known: int, at: float | None) ->
 
 
 def settled(tx: Transaction, row: RunRow, n: int) -> None:
-    _keep(tx, lambda one: (one.row, one.n) != (row.row, n))
-
-
-def forget(tx: Transaction, rows: list[RunRow]) -> None:
-    """These runs are deleted."""
-    numbers = {row.row for row in rows}
-    _keep(tx, lambda one: one.row not in numbers)
-
-
-def _keep(tx: Transaction, wanted: Callable[[Doubt], bool]) -> None:
     before = listed(tx)
-    after = tuple(filter(wanted, before))
+    after = tuple(one for one in before if (one.row, one.n) != (row.row, n))
     if len(after) < len(before):
         _write(tx, after)
 

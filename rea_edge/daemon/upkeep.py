@@ -86,8 +86,8 @@ class Upkeep:
 
     def prune(self, tx: Transaction, older_than: float, keep: int) -> bool:
         """Take away the journals of runs that ended before, and of all but the newest `keep`; False: there were none."""
-        pruned = tx.prune(older_than, keep, AT_ONCE)
-        doubts.forget(tx, pruned)
+        # What a person still has to look at, and to say, needs its journal.
+        pruned = tx.prune(older_than, keep, AT_ONCE, spare={doubt.row for doubt in doubts.listed(tx)})
         for row in pruned:
             if row.kind == "task" and row.shown == "yes":
                 self._report.clear(tx, row, pruned=True)

@@ -165,19 +165,19 @@ class Transaction(Reading):
             write_meta(db, "lost", None)
             self._changes.released = True
 
-    def prune(self, older_than: float, keep_rows: int, most: int = 50) -> list[RunRow]:
+    def prune(self, older_than: float, keep_rows: int, most: int = 50, spare: Collection[int] = ()) -> list[RunRow]:
         """Delete requests and journals of runs that ended before `older_than`, and of all but the newest `keep_rows`.
 
         At most `most` of them, the oldest first, so that the transaction stays small; gives them as they were: while
         they are `most` there may be more. Their rows stay, as `pruned`: the same request must not run again. Those
-        whose state waits in the outbox or has to be queued again stay whole.
+        in `spare` stay whole, and those whose state waits in the outbox or has to be queued again.
         """
         with self._held() as db:
             ended = db.rows(
                 "SELECT row FROM (SELECT row, ended_at, shown, row_number() OVER (ORDER BY row DESC) AS rank FROM run"
                 " WHERE state = 'ended' AND shown <> 'pruned') WHERE (ended_at < ? OR rank > ?)"
-                f" AND shown <> 'dropped' AND {NOT_WAITING} ORDER BY row LIMIT ?",
-                older_than, keep_rows, most,
+                f" AND shown <> 'dropped' AND {NOT_WAITING} AND row NOT IN ({_marks(len(spare))}) ORDER BY row LIMIT ?",
+                older_than, keep_rows, *spare, most,
             )  # fmt: skip
             rows = [_whole(row) for (row,) in ended]
             runs = [run for row in rows for run in self._runs(db.rows(f"{RUN_QUERY} WHERE run.row = ?", row), "listed")]

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from rea_edge import doubts
 from rea_edge.allowance import Allowance
 from rea_edge.daemon.life import Life
 from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.upkeep import KEEP_UNDATED, STATE_KEEP_S, Keep, Upkeep
 from rea_edge.journal import Journal, encode, run_from
-from rea_edge.records import Call, EffectClass, Ended, Job, Ok, Returned
+from rea_edge.records import Call, EffectClass, Ended, Fault, Intended, Job, Ok, Returned
 from rea_edge.report import Report
 from rea_edge.store import RunKind, RunRow, Store
 from rea_edge.topics import Topics
@@ -228,6 +229,24 @@ def test_of_a_call_that_may_be_made_again_no_name_is_kept(node: Node, effect: Ef
             node.report.publish_again(tx, known, run_from(tx, known))
         reply = msgspec.json.decode(node.published()[TOPICS.reply("me", "c1")])
         assert reply["ok"] and reply["data"] == {"pruned": True}
+
+
+def test_a_run_with_a_call_that_nobody_has_settled_keeps_its_journal(node: Node) -> None:
+    with node.store.transaction() as tx:
+        job = Job(call=Call(name="ring", args={}), effect="once")
+        row, _ = tx.add_run("call", "me", "c1", "sha256:0", encode(job), node.at)
+    lost = Returned(n=1, result=Fault(fault="unknown", message="a crash"), seconds=0.0, unknown=True)
+    node.journal.load(row).commit(Intended(n=1), lost, Ended(outcome="failed", answer="", error="outcome_unknown"))
+    node.ended("t1")
+    node.published()
+    assert [doubt.id for doubt in doubts.listed(node.store)] == ["c1"]
+    with node.store.transaction() as tx:
+        assert node.upkeep.prune(tx, 9e9, 0)
+    assert (events_of(node, "call", "c1"), events_of(node, "task", "t1")) == (3, 0)
+    with node.store.transaction() as tx:
+        doubts.settled(tx, row, 1)
+        assert node.upkeep.prune(tx, 9e9, 0)
+    assert events_of(node, "call", "c1") == 0
 
 
 def test_an_unfinished_run_is_never_pruned(node: Node) -> None:
