@@ -1,6 +1,7 @@
 """How the node is: its state in one word, the faults that an operator should know now, the figures of health. Reads."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -12,6 +13,7 @@ from rea_edge.daemon.post import Post
 from rea_edge.daemon.queue import Waiting
 from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.view import StateWord, View
+from rea_edge.errors import StoreBroken
 from rea_edge.fairness import Fairness
 from rea_edge.store import Store
 
@@ -89,6 +91,8 @@ class Health:
     def _room_faults(self) -> list[str]:
         if self._store.full:
             return [f"store: the disk is full, and nothing is accepted or begun: {self._store.full}"]
-        if self._store.crowded:
+        with suppress(StoreBroken):  # the process ends for that: its last words are not kept from being said
+            if not self._store.crowded:
+                return []
             return ["store: the state file is full ([store] max_mib): nothing is accepted until tasks in it have ended"]
         return []

@@ -23,7 +23,7 @@ from rea_edge.systemd import notifier, watchdog_s
 EX_OK, EX_IOERR, EX_TEMPFAIL, EX_CONFIG = 0, 74, 75, 78
 TURN_S = 10.0  # the longest turn of the main thread; shorter where a watchdog asks for it
 FULL_TURN_S = 2.0  # while the disk is full: whether there is room again
-STORE_RETRY_S = 10.0
+STORE_RETRY_S = 5.0
 
 log = logging.getLogger("rea_edge.daemon")
 
@@ -166,7 +166,9 @@ class Process:
                 try:
                     return self._opened()
                 except StoreUnusable as exc:
-                    log.error("event=store_unusable detail=%r", str(exc))
+                    if str(exc) != why:  # the same, every few seconds, would push everything else out of the log
+                        why = str(exc)
+                        log.error("event=store_unusable detail=%r", why)
             return None
         finally:
             refuser.stop()

@@ -14,6 +14,7 @@ from rea_edge.cli.ask import pages
 from rea_edge.client import Client
 from rea_edge.emulated.endpoint import Held, ScriptedEndpoint
 from rea_edge.errors import NodeSilent, RequestRefused
+from rea_edge.store import Store
 from rea_edge.store.survey import survey
 from tests import disks
 from tests.brokers import Mosquitto, wait_until
@@ -21,7 +22,7 @@ from tests.durability.recording import strace_program
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import House, call, endpoint_table, finish, script, wait_for_questions, wait_online
 
-RETRY_S = 25.0  # the daemon looks every 10 s whether a fault has gone
+RETRY_S = 25.0  # the daemon looks every 5 s whether a fault has gone
 
 
 def wait_degraded(client: Client, word: str, seconds: float = RETRY_S) -> None:
@@ -234,3 +235,28 @@ def test_a_wal_that_cannot_be_emptied_ends_it_once_and_then_it_waits_for_the_dis
             house.start()
             wait_online(client)
             assert {row["id"] for row in pages(client, "tasks", {})} >= set(accepted)
+
+
+def test_a_request_that_comes_again_after_its_journal_gave_way_does_not_run_again(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    with ScriptedEndpoint(script(call("ring"), finish("It rang."))) as endpoint:
+        house = make_house(mosquitto, extra=endpoint_table(endpoint.url)).start()
+        with house.client() as client:
+            wait_online(client)
+            client.submit({"id": "t1", "goal": "Ring."})
+            assert client.watch("t1", None).outcome == "achieved"
+            assert client.ask("call", {"id": "c1"}, "ring").ok
+            assert house.stop() == 0
+            store = Store.open(house.folder / "state")
+            with store.transaction() as tx:
+                assert len(tx.prune(9e99, 0)) == 2
+            store.close()
+            house.start()
+            _, state = client.submit({"id": "t1", "goal": "Ring."})
+            assert (state.state, state.outcome) == ("ended", "achieved") and "journal was deleted" in str(state.reason)
+            assert client.ask("call", {"id": "c1"}, "ring").ok
+            taken = client.ask("call", {"id": "c1", "args": {"seconds": 0.5}}, "ring")
+            assert taken.error is not None and taken.error.code == "id_conflict"
+            assert len(house.ledger("ring")) == 2
+            assert client.data("query", {"task": "t1"}, "journal")
