@@ -15,7 +15,7 @@ from rea_edge import doubts
 from rea_edge.allowance import Left
 from rea_edge.clock import boot_s
 from rea_edge.errors import RunUnreadable
-from rea_edge.records import Asked, Effect, Ended, Event, Job, Resumed, Run, Settled, State
+from rea_edge.records import Asked, CancelAsked, Effect, Ended, Event, Job, Resumed, Run, Settled, State
 from rea_edge.store import Reading, RunRow, Store, Transaction
 
 log = logging.getLogger("rea_edge.journal")
@@ -275,6 +275,10 @@ class Held:
             run = self._base
             fresh = tx.event_count(self.row.row) > run.seq
             added = [decode_event(body) for body in tx.events(self.row.row, after=run.seq)] if fresh else []
+            if wanted and isinstance(wanted[-1], Ended) and any(isinstance(event, CancelAsked) for event in added):
+                # It was accepted before this end is on disk, so it counts: the end is made anew, with it in view.
+                more = more[: len(events) - 1]
+                wanted.pop()
             for event in [*added, *wanted]:
                 run = applied(run, event)
                 news.append((run, event))

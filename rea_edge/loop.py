@@ -127,7 +127,8 @@ def next_effect(run: Run) -> Effect:
         return Rest()
     if run.phase == "closing":
         assert run.ended is not None
-        return Record(event=run.ended)
+        # A cancel that stands before what ended the run was told that it counts.
+        return Record(event=run.ended if run.cancel is None else outcome.cancelled(run))
     # What took effect is found out before anything else, also for a run that is over: it must be told.
     if run.phase == "acting" and run.open[0].intended:
         return doubt.next_effect(run, probing=run.strikes < STRIKES)

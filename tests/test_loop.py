@@ -534,6 +534,21 @@ def test_a_second_cancel_does_not_change_who_asked_first() -> None:
     assert end_of(apply(run, CancelAsked(by="bob"))).reason == "cancelled by ann: too late"
 
 
+def test_a_cancel_before_the_answer_that_finishes_counts_and_one_after_it_does_not() -> None:
+    before = apply(asked(returned(answer(ready(), call(READ)), HOT)), CancelAsked(by="ann"))
+    done = Answered(
+        step=2,
+        turn=Raw(b'{"role":"assistant","content":"..."}'),
+        decision=Finish(answer="It is 71.5 C."),
+        prompt_tokens=40,
+        completion_tokens=10,
+        seconds=1.0,
+    )
+    assert end_of(apply(before, done)).outcome == "cancelled"
+    after = answer(returned(answer(ready(), call(READ)), HOT), Finish(answer="It is 71.5 C."))
+    assert end_of(apply(after, CancelAsked(by="ann"))).outcome == "achieved"
+
+
 def test_an_answer_between_crashes_starts_their_count_again() -> None:
     run = ready()
     for _ in range(2):

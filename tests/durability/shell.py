@@ -30,6 +30,7 @@ from rea_edge.records import (
     Call,
     Criterion,
     EffectClass,
+    Fault,
     Job,
     Limits,
     Moved,
@@ -154,7 +155,8 @@ class Scripted:
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         self._borders.cross()
-        assert starting()
+        if not starting():
+            return Fault(fault="cancelled", message="it was cancelled before it started")
         self._borders.cross()
         self._note(f"ran {call.name} {request_id}")
         self._borders.cross()
