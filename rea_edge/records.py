@@ -181,7 +181,8 @@ Phase = Literal["accepted", "ready", "asked", "acting", "closing", "ended"]
 class Run(Frozen, frozen=True, kw_only=True):
     """One execution of a job. Made by `loop.start` and changed by `loop.apply` alone.
 
-    `history` holds rounds: each the messages of one assistant turn and what it was told. `used` includes `reserved`.
+    `history` holds rounds: each the messages of one assistant turn and what it was told. `used` includes open
+    reservations; `reserved` is the part still to be settled.
     """
 
     id: str

@@ -148,7 +148,9 @@ class Process:
             return self._degraded(str(exc))
 
     def _opened(self) -> Store:
-        return Store.open(self._settings.node.state_dir, max_mib=self._settings.store.max_mib)
+        max_mib = self._settings.store.max_mib
+        # What waits to be published takes a sixteenth of a small file at most: the rest is for tasks.
+        return Store.open(self._settings.node.state_dir, max_mib=max_mib, outbox_bytes=min(1 << 20, max_mib << 16))
 
     def _degraded(self, why: str) -> Store | None:
         log.error("event=store_unusable detail=%r", why)

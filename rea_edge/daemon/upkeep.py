@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rea_edge import doubts, outcome
+from rea_edge import doubts
 from rea_edge.daemon.life import Life
 from rea_edge.errors import RunUnreadable, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import decode_job, followed, run_from
@@ -145,6 +145,8 @@ def _told_of(tx: Transaction, row: RunRow) -> Run | None:
     except StoreBroken:
         raise
     except StoreUnusable as damaged:
+        from rea_edge import outcome  # a node that waits for work does not need it
+
         assert row.outcome is not None
         ended = Ended(outcome=row.outcome, answer="", reason=str(damaged), error="store_failed")
         return outcome.broken_off(followed(tx.run_name(row.row), row, [])[0], ended, row.seq)

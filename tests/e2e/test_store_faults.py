@@ -172,7 +172,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize(
     "cases",
     [
-        pytest.param(["a flipped bit", "its WAL deleted"], id="sample"),
+        pytest.param(["its WAL deleted"], id="sample"),
         pytest.param(sorted(DAMAGE), id="all", marks=pytest.mark.slow),
     ],
 )
