@@ -17,11 +17,12 @@ from rea_edge.decision.shapes import read_calls_value, reading_of
 from rea_edge.decision.tagged import Unit, blank, cut, keys_and_values, unclear, xml_call
 from rea_edge.schema import unique_keys
 
-_BETWEEN = re.compile(r"(?:\s|[,;]|`{3,}[a-z_]*|~{3,}[a-z_]*|[}\])](?=\s*(?:<[/|｜]|$)))*", re.IGNORECASE)
+_BETWEEN = re.compile(r"(?:\s|[,;]|(?:`{3,}|~{3,})(?!tool_output)[a-z_]*|[}\])](?=\s*(?:<[/|｜]|$)))*", re.IGNORECASE)
 _BETWEEN_LINES = re.compile(r"[\s,;]*")
 # How far behind a faulty call its closing tag is looked for.
 _NEAR = 4000
 _CALL_START = re.compile(r"\[?\s*(?:print\s*\(\s*)?(?P<name>[^\W\d][\w.-]*)\s*[(（]")
+_TOKEN = re.compile(r"\[/?[A-Z_]{3,20}\]")
 _CALL_METHOD = re.compile(r"\.call$")
 
 
@@ -81,7 +82,7 @@ def read_unit(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit 
 
 
 def _json(text: str, at: int, close: re.Pattern[str], names: Names) -> Unit | None:
-    if text[at] not in '{[｛［"':
+    if text[at] not in '{[｛［"' or _TOKEN.match(text, at):
         return None
     read = read_value(text, at, close)
     if isinstance(read, Broken):

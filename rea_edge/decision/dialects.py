@@ -194,7 +194,11 @@ HARMONY = re.compile(
     rf"(?:<\|channel\|>(?P<first>[^<>\n]{{0,80}}?\bto=[^<>\s]+)\s*(?=<\|channel\|>))?(?:<\|channel\|>)?{_HEADER}",
     re.IGNORECASE,
 )
-HARMONY_FIRST = re.compile(rf"{_BEFORE}(?:<\|channel\|>)?{_HEADER}", re.IGNORECASE)
+HARMONY_FIRST = re.compile(
+    r"\s*(?:assistant)?(?P<before>\s*(?:to=[^\s<>]+)?\s*)(?:<\|channel\|>)?(?P<header>\s*(?:analysis|commentary|final)?\s*"
+    r"(?:to=[^\s<>]+)?\s*(?:json|code)?\s*)(?:<\|constrain\|>[^<>\n{}\"]{0,40}?)?<\|message\|>",
+    re.IGNORECASE,
+)
 HARMONY_TO = re.compile(r"\bto=(?!assistant\b)(\S+)")
 # The same where a server has dropped the tokens: reasoning first, and the header of a call glued to the words before.
 HARMONY_BARE = re.compile(r"(?:assistant)?analysis.*?assistant(?:final|(?=commentary))", re.DOTALL)

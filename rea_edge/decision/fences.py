@@ -17,10 +17,10 @@ _CODE_INFO = frozenset({"tool_code", "python", "py", "tool_call", "tool_calls"})
 def code(reply: Reply, at: int) -> int:
     """Code marks or a fence that begin at `at`; gives where to go on."""
     fence = _FENCE.match(reply.text, at)
-    if fence is not None:
+    if fence is not None and not reply.quoted(at):
         return _fence_mark(reply, fence)
-    if reply.fence >= 0 or reply.text[at] == "~":
-        return at + 1
+    if reply.text[at] == "~" or reply.limit() < reply.end:
+        return at + 1  # in a fence that is closed, a mark means nothing
     run = "``" if reply.text.startswith("``", at) else "`"
     limit = reply.text.find("\n\n", at, at + _CODE_LENGTH)
     closing = reply.text.find(run, at + len(run), limit if limit >= 0 else at + _CODE_LENGTH)

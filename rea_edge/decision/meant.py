@@ -87,7 +87,7 @@ def _explained(piece: Piece, scan: Scan, prose: Prose, turn: Turn) -> bool:
     if not prose.between(fence.end, _fiction(fence.end, scan)):
         return False
     asked = turn.asked == "json" and piece.form == "decision"
-    return not (asked and (fence.info.startswith("json") or not prose.between(scan.start, fence.start)))
+    return not (asked and (fence.info.startswith("json") or not prose.between(scan.opened, fence.start)))
 
 
 def _fiction(at: int, scan: Scan) -> int:
@@ -124,7 +124,7 @@ def _runs_on(piece: Piece, scan: Scan, prose: Prose, turn: Turn) -> bool:
     """A call at the end of an unfinished sentence ("I will not run {...}"), or Python code after a text."""
     if piece.fence >= 0:
         example = scan.fences[piece.fence].info in ("python", "py")
-        return example and turn.asked != "json" and prose.between(scan.start, scan.fences[piece.fence].start)
+        return example and turn.asked != "json" and prose.between(scan.opened, scan.fences[piece.fence].start)
     line = max(scan.text.rfind("\n", 0, piece.start) + 1, scan.start)
     if not prose.between(line, piece.start):
         return False

@@ -135,12 +135,14 @@ class _Reader:
         self.stack: list[_Frame] = []
         self.want: Literal["value", "key", "colon", "more"] = "value"
         self.key = ""
+        self.apart = False  # an empty line stands before the token
         self.done = False
         self.result: object = None
 
     def read(self) -> Value | Broken:
         while not self.done:
-            self.at = skip(self.text, self.at)
+            before, self.at = self.at, skip(self.text, self.at)
+            self.apart = self.text.count("\n", before, self.at) > 1
             if self.at >= len(self.text) or (self.stop is not None and self.stop.match(self.text, self.at)):
                 return self.broken(ended=True)
             token = _TOKEN.match(self.text, self.at)
@@ -241,7 +243,8 @@ class _Reader:
         return self.value(float(token) if set(token) & set(".eE") else int(token))
 
     def word(self, token: str) -> bool:
-        if self.want == "key" or (self.want == "more" and self.stack[-1].kind == "{" and self.before_colon()):
+        adjacent = self.want == "more" and self.stack[-1].kind == "{" and not self.apart and self.before_colon()
+        if self.want == "key" or adjacent:
             return token[0] != "-" and self.named(token)
         if self.want != "value":
             return False

@@ -13,7 +13,7 @@ class Prose:
         spans = [(piece.start, piece.end) for piece in scan.pieces if not piece.shown] + scan.noise + scan.gone
         self.starts: list[int] = []
         self.ends: list[int] = []
-        at = scan.start
+        at = scan.opened
         for first, last in [*sorted(spans), (scan.end, scan.end)]:
             if first > at and _said(self.text[at:first]):
                 self.starts.append(at)

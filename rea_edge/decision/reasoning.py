@@ -80,8 +80,11 @@ def message_end(reply: Reply, at: int, end: int) -> int:
     to = dialects.HARMONY_TO.search(following[0])
     if reply.answer_at >= 0 and to is not None and to[1] not in ("self", "user"):
         reply.add(reply.start, at, "markup", (Said(text, "final"),))  # an answer, and a call after it
+        reply.mark(at, end)
     else:
         reply.think(text)
+        reply.pieces = [piece for piece in reply.pieces if piece.start < reply.start]
+        reply.gone.append((reply.start, end))
     reply.begin(end)
     return end
 

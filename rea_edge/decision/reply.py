@@ -48,6 +48,7 @@ class Reply:
         self._never_closed: set[int] = set()
         self.start, self.end = 0, len(text)
         self.begin(0)
+        self.opened = self.start  # where the first thing begins that is no reasoning; `start` moves on with thoughts
 
     # --- recording
 
@@ -88,6 +89,7 @@ class Reply:
         self.pieces, self.fences, self.noise, self.gone = [], [], [], []
         self.fence, self.section, self.broken_object = -1, False, None
         self.begin(at)
+        self.opened = self.start
 
     def over(self, at: int) -> int:
         """The reply ends here, unless all this was reasoning that closes later on; gives where to go on."""

@@ -33,6 +33,7 @@ def _plain(pattern: re.Pattern[str]) -> str:
     return re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern)
 
 
+_STOP = re.compile(rf"{_plain(dialects.TURN_END)}|`{{3,}}|~{{3,}}", re.IGNORECASE)  # where JSON has ended, whole or not
 _TAG = re.compile(
     rf"(?P<result>{_plain(dialects.RESULT_OPEN)})|(?P<think>{_plain(dialects.THINK)})"
     rf"|(?P<harmony><\|(?:channel|start)\|>)|(?P<turn>{_plain(dialects.TURN_END)})"
@@ -99,14 +100,17 @@ class Scan(Reply):
                 return self._result(tag)
             case "think":
                 return think_block(self, tag.start())
-            case "harmony":
-                return channel(self, tag.start())
             case "turn":
                 if self.limit() < self.end:
                     return self.mark(*tag.span())
-                return message_end(self, tag.start(), tag.end()) if tag[0] == "<|end|>" else self.over(tag.start())
+                message = tag[0] == "<|end|>" and not self.quoted(tag.start())
+                return message_end(self, tag.start(), tag.end()) if message else self.over(tag.start())
             case "section" | "unsection":
                 return self._section(tag)
+            case "wrapper" | "xml" | "harmony" if self.quoted(tag.start()):
+                return tag.end()  # what follows on other lines is not quoted with it
+            case "harmony":
+                return channel(self, tag.start())
             case "wrapper":
                 return self._wrapper(tag.start())
             case "xml":
@@ -181,7 +185,7 @@ class Scan(Reply):
     def _object(self, at: int) -> int:
         if self._failures > _MOST_FAILURES:
             return at + 1
-        read = read_value(self.text, at, dialects.TURN_END)
+        read = read_value(self.text, at, _STOP)
         if isinstance(read, Broken):
             return self._broken(at, read)
         end = self._past_closers(read.end)
@@ -225,11 +229,15 @@ class Scan(Reply):
         return extra.end() if extra else end
 
     def _broken(self, at: int, read: Broken) -> int:
+        if self.quoted(at):
+            line = self.text.find("\n", at)
+            return line if line >= 0 else len(self.text)
+        end = read.at if _STOP.match(self.text, read.at) else self.limit()
         if read.partial is not None:
             reading = reading_of(read.partial, self.names, agreed=self.agreed)
             if reading is not None:
                 self.section = True
-                return self.add(at, len(self.text), reading.form, reading.found, remarks=reading.remarks)
+                return self.add(at, max(end, at + 1), reading.form, reading.found, remarks=reading.remarks)
         if LIKE_DECISION.match(self.text, at) or (self.agreed and read.ended and self.line_start(at)):
             near = f" near `{read.key}`" if read.key else ""
             flaw = (
@@ -239,7 +247,7 @@ class Scan(Reply):
                     "unparseable", f"The JSON cannot be read{near}: every text in double quotes, quotes inside escaped."
                 )
             )
-            return self.add(at, max(read.at, at + 1) if not read.ended else len(self.text), "decision", (flaw,))
+            return self.add(at, max(end if read.ended else read.at, at + 1), "decision", (flaw,))
         self._failures += 1 + 200 * (read.at - at) // (4 * len(self.text))
         self.broken_object = self.broken_object or read
         return at + 1

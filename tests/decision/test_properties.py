@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import time
 from collections.abc import Iterator, Mapping
 
@@ -10,6 +11,7 @@ import pytest
 from rea_edge.records import Offer
 
 from .cases import Case, cases, expect, message_of, outcome, same, text_of, told
+from .test_dialects import CALLS
 
 PROTOCOLS = ("native", "json", "react", "any")
 ALPHABET = "{}[]()\"'`<>|/\\:,;=\n\t \x00\ud800abc0123_：“”｛▁｜~#*-"
@@ -80,6 +82,15 @@ def test_a_reply_inside_a_closed_think_block_does_nothing(
         assert answered["decision"] == "error" or answered == {"decision": "finish", "answer": "Done."}
 
 
+def test_calls_that_are_only_shown_or_thought_are_never_run(known: Mapping[str, Offer]) -> None:
+    _show(300, known)
+
+
+@pytest.mark.slow
+def test_many_calls_that_are_only_shown_or_thought_are_never_run(known: Mapping[str, Offer]) -> None:
+    _show(6_000, known)
+
+
 def test_damaged_replies_never_raise_and_are_quick(known: Mapping[str, Offer]) -> None:
     _damage(1_500, known)
 
@@ -110,6 +121,45 @@ def test_time_grows_with_the_length_of_a_reply_and_not_with_its_square(unit: str
     seconds(2_000)
     short = min(seconds(10_000) for _ in range(3))
     assert min(seconds(40_000) for _ in range(3)) < 4 * 2.5 * short + 0.02
+
+
+SHOWN = (
+    "<think>\n{}\n</think>", "<thinking>perhaps {}</thinking>", "[THINK]{}[/THINK]", "<reasoning>{}</reasoning>",
+    "````\n{}\n````\nthat is all.", "~~~~\n{}\n~~~~\nthat is all.", "- so:\n  ````text\n{}\n  ````\n- no more",
+    "Written: `{inline}` as text.", "Written: ``{inline}`` as text.", "> {quoted}", "> ```\n> {quoted}\n> ```",
+    "<tool_response>\n{}\n</tool_response>", "<tool_result>{}</tool_result>", "[TOOL_RESULTS]{}[/TOOL_RESULTS]",
+)  # fmt: skip
+SAID = (
+    "The pump is off.",
+    "It reads:",
+    "Nothing was run.",
+    "水泵已关闭。",
+    "1. First\n2. Second",
+    'Note {this} and "that".',
+)
+
+
+def _show(count: int, known: Mapping[str, Offer]) -> None:
+    """Put calls of every form where they are shown or thought, several in a reply, with words between and at the end."""
+    chance = random.Random(count)
+    calls = [
+        text for _, text, _ in CALLS if not re.search("think|thought|reason|tool_response|RESULT", text, re.IGNORECASE)
+    ]
+    calls += [
+        text_of(case) for case in text_replies() if "`" not in text_of(case) and "think" not in text_of(case).lower()
+    ]
+    for _ in range(count):
+        parts = [_shown(chance, chance.choice(calls)) for _ in range(chance.randint(1, 3))]
+        text = "\n\n".join([*parts, chance.choice(SAID)])
+        for protocol in ("native", "react", "any"):
+            assert told(text, known, protocol=protocol)["decision"] != "tool", text
+
+
+def _shown(chance: random.Random, call: str) -> str:
+    around = chance.choice([one for one in SHOWN if "`" not in one or "`" not in call])
+    forms = {"{}": call, "{inline}": call.replace("\n", " "), "{quoted}": call.replace("\n", "\n> ")}
+    shown = re.sub(r"\{\w*\}", lambda place: forms[place[0]], around)
+    return chance.choice(["", chance.choice(SAID) + "\n"]) + shown
 
 
 def _damage(count: int, known: Mapping[str, Offer]) -> None:
