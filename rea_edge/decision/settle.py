@@ -25,6 +25,7 @@ _WORST: tuple[DecisionErrorKind, ...] = (
 )
 
 
+_CODE_MARK = re.compile("`+")
 _NEXT_CALL = re.compile(
     r"(?:\s*<[^<>\[\]{}]*>[a-z]{0,9})*\s*(?:[;,]\s*|[<\[][^<>\[\]{}]*|\][\]<>\[\w/ =\"]{0,120}|>{1,3}[\w.]*\s*)?"
 )
@@ -33,11 +34,23 @@ _NEXT_CALL = re.compile(
 def settled(scan: Scan, turn: Turn) -> Decision | None:
     """The decision that a text holds, or None where it holds none; raises DecisionRejected."""
     pieces = meant(scan, turn)
-    if turn.cut and any(has_call(piece) for piece in pieces) and (scan.section or _cut_between(scan, pieces[-1])):
+    acts = [piece for piece in pieces if has_call(piece)]
+    if (
+        turn.cut
+        and acts
+        and (scan.section or _cut_between(scan, pieces[-1]) or any(_in_code(scan, act, turn) for act in acts))
+    ):
         raise DecisionRejected("truncated", "The reply was cut off and a call may be missing. Send it whole.")
     if not pieces:
         return None
     return decided(pieces, turn, scan.thoughts)
+
+
+def _in_code(scan: Scan, piece: Piece, turn: Turn) -> bool:
+    """In a fence, or in code marks that are open: what was cut off might have said that it is an example."""
+    line = scan.text.rfind("\n", 0, piece.start) + 1
+    fenced = piece.fence >= 0 and turn.asked != "json"
+    return fenced or len(_CODE_MARK.findall(scan.text, line, piece.start)) % 2 == 1
 
 
 def _cut_between(scan: Scan, last: Piece) -> bool:

@@ -153,6 +153,8 @@ def _show(count: int, known: Mapping[str, Offer]) -> None:
         text = "\n\n".join([*parts, chance.choice(SAID)])
         for protocol in ("native", "react", "any"):
             assert told(text, known, protocol=protocol)["decision"] != "tool", text
+        cut = text[: chance.randrange(len(text))]
+        assert told(cut, known, reason="length")["decision"] != "tool", cut
 
 
 def _shown(chance: random.Random, call: str) -> str:
