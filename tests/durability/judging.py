@@ -64,7 +64,11 @@ class Judge:
             return f"it does not open: {error}"
         try:
             known = self._before.heard(state.said)
-            return self._wrong_in(store, known) or self._deleted(folder) or self._does_not_stay(store, folder)
+            return (
+                self._wrong_in(store, known, known.heard(state.perhaps))
+                or self._deleted(folder)
+                or self._does_not_stay(store, folder)
+            )
         finally:
             store.close()
 
@@ -78,19 +82,19 @@ class Judge:
                 wrong[fault] += 1
         return count, wrong
 
-    def _wrong_in(self, store: Store, known: Known) -> str | None:
+    def _wrong_in(self, store: Store, known: Known, perhaps: Known) -> str | None:
         if known.losing and store.lost is None:
             return "a lost state is taken for a fresh one"
         if store.lost is not None and not known.losing:
             return f"a state is said to be lost: {store.lost}"
         if known.epoch and store.epoch != known.epoch:
             return "an acknowledged state is gone, and nothing says so"
-        if known.last in {"open", "closed"} and store.was_clean != (known.last == "closed"):
+        if known == perhaps and known.last in {"open", "closed"} and store.was_clean != (known.last == "closed"):
             return f"after {known.last!r} the last stop is taken for {'' if store.was_clean else 'un'}clean"
         found = snapshot(store)
         if found.steps < known.steps:
             return "acknowledged steps are gone"
-        if found.steps > known.steps + 1 or found != self._snapshots[found.steps]:
+        if found.steps > perhaps.steps + 1 or found != self._snapshots[found.steps]:
             return "it gives what was never written so"
         return None
 

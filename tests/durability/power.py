@@ -20,11 +20,15 @@ Entry = Made | Renamed | Unlinked
 
 
 class State(Struct, frozen=True):
-    """What is found after a power cut: files with their bytes, folders with None. `said` is known outside."""
+    """What is found after a power cut: files with their bytes, folders with None.
+
+    `said` is known outside; `perhaps` was said while the power went, and may be true or not.
+    """
 
     files: dict[str, bytes | None]
     said: tuple[str, ...]
     point: int
+    perhaps: tuple[str, ...] = ()
 
     def build(self, base: Path) -> None:
         for name, data in sorted(self.files.items()):
