@@ -19,7 +19,7 @@ conditions, orders, heard.
 from collections.abc import Sequence
 
 from rea_edge.bounds import Bounds
-from rea_edge.evidence.heard import Heard
+from rea_edge.evidence.words import IF, words
 from rea_edge.records import Criterion, Tool
 
 _ANY = 1 << 30
@@ -30,9 +30,16 @@ def narrowed(goal: str, tools: Sequence[Tool], commands: int) -> tuple[tuple[Too
 
     `commands` is how many lines may run. The same goal and tools give the same.
     """
+    from rea_edge.evidence.heard import Heard
+
     return Heard(goal, tools, commands).narrowed()
 
 
 def condition_of(goal: str, tools: Sequence[Tool]) -> Criterion | None:
-    """What a goal makes the condition of all its acts; None where it has none, or not all of it is certain."""
+    """What a goal makes the condition of all its acts; None where it has no word of a condition or is not certain."""
+    if not words(goal) & IF:
+        return None
+    # Two MiB that a node without such goals does not pay.
+    from rea_edge.evidence.heard import Heard
+
     return Heard(goal, tools, _ANY).condition()

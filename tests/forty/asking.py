@@ -139,7 +139,7 @@ class Asking:
             "[broker]", f'url = "{broker}"',
             "[[endpoint]]", f'url = "{self._url}"', f"context_tokens = {self._context_tokens}",
             f'protocol = "{self._protocols[0]}"', "temperature = 0",
-            "[limits]", "steps = 5", "tokens = 20000", "answer_tokens = 128", "task_s = 300",
+            "[limits]", "steps = 5", "tokens = 20000", "answer_tokens = 128", "task_s = 1200",
         ]  # fmt: skip
         for house, tools in TOOLS.items():
             for protocol in self._protocols:
