@@ -150,6 +150,8 @@ def choices(shape: object) -> list[object] | None:
             return [True, False]
         case {"type": "null"}:
             return [None]
+        case {"type": "number", "minimum": low, "maximum": high} if low == high:
+            return [low]
         case {"type": "integer", "minimum": int(low), "maximum": int(high)} if 0 <= high - low < LISTED_INTEGERS:
             return list(range(low, high + 1))
     return None

@@ -56,20 +56,20 @@ class Heard:
             reads=self._asks or self._commands > 1 or not self._is_an_order(),
             tests=((self._test.op, self._test.value),) if self._test and certain else (),
             paths=places if certain else {},
-            acts=tuple(_asked(tool) for tool in acts),
+            acts=tuple(Asked(act.tool.name, act.args) for act in acts),
             why="" if acts or self._asks or not self._is_an_order() else self._why_not(plan),
         )
-        return (*reads, *_merged(acts)), bounds
+        return (*reads, *_merged([act.tool for act in acts])), bounds
 
     def condition(self) -> Criterion | None:
         """The condition of all acts, where there are some and all is certain."""
         kept, bounds = self.narrowed()
         for tool in kept if bounds.acts else ():
-            fixed = _asked(tool)
-            if tool.name in bounds.paths and len(fixed.args) == len(list(parameters(tool))):
+            fixed = _fixed(tool)
+            if tool.name in bounds.paths and len(fixed) == len(list(parameters(tool))):
                 assert self._test is not None
                 path, test = bounds.paths[tool.name][0], self._test
-                return Criterion(tool=tool.name, args=fixed.args, path=path, op=test.op, value=test.value)
+                return Criterion(tool=tool.name, args=fixed, path=path, op=test.op, value=test.value)
         return None
 
     # --- readings
@@ -145,9 +145,10 @@ def _value_words(tool: Tool) -> frozenset[str]:
     return frozenset(word for _, some in few_of(tool) for value in some for word in words(str(value)))
 
 
-def _asked(tool: Tool) -> Asked:
+def _fixed(tool: Tool) -> Args:
+    """The parameters of a tool that have one value."""
     fixed = ((key, choices(shape)) for key, shape, _ in parameters(tool))
-    return Asked(tool.name, {key: few[0] for key, few in fixed if few is not None and len(few) == 1})
+    return {key: few[0] for key, few in fixed if few is not None and len(few) == 1}
 
 
 def _merged(acts: Sequence[Tool]) -> list[Tool]:

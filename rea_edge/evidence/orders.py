@@ -35,11 +35,17 @@ _BORDER = re.compile(
 )
 
 
-class Plan(NamedTuple):
-    """Each act as its tool with the one value of each parameter (any text where any may stand). `lines` counts the
-    readings too that are asked for besides."""
+class Act(NamedTuple):
+    """A tool cut down to what is said, and the values that are certain: all but texts of which any may stand."""
 
-    acts: list[Tool]
+    tool: Tool
+    args: Args
+
+
+class Plan(NamedTuple):
+    """`lines` counts the readings too that are asked for besides the acts."""
+
+    acts: list[Act]
     lines: int
 
 
@@ -71,7 +77,7 @@ class Orders:
 
     def plan(self) -> Plan | None:
         """Every act that is asked for; None if any of it is not certain."""
-        found: list[Tool] = []
+        found: list[Act] = []
         readings = 0
         for piece in _pieces(self._text):
             said = words(piece)
@@ -96,11 +102,11 @@ class Orders:
         """What the condition names, where the order says only "it"."""
         return self._named(self._under) if said & PRONOUN else []
 
-    def _gone_on_with(self, piece: str, found: Sequence[Tool]) -> list[Tool]:
+    def _gone_on_with(self, piece: str, found: Sequence[Act]) -> list[Tool]:
         """The tool of the piece before, where this one has only words of its orders."""
-        return [tool for tool in found[-1:] if words(piece) <= self._words_of(tool) | COMMON | POLITE]
+        return [act.tool for act in found[-1:] if words(piece) <= self._words_of(act.tool) | COMMON | POLITE]
 
-    def _act(self, tool: Tool, piece: str, before: Sequence[Tool]) -> Tool | None:
+    def _act(self, tool: Tool, piece: str, before: Sequence[Act]) -> Act | None:
         tool = next(one for one in self._tools if one.name == tool.name)
         if self._is_doubtful(tool, piece):
             return None
@@ -117,16 +123,15 @@ class Orders:
                 return None
         # A number may also belong to a text that the model writes.
         chosen = single(fixed, () if free else heard.numbers)
-        return None if chosen is None else _with(tool, chosen, free)
+        return None if chosen is None else Act(_with(tool, chosen, free), chosen)
 
-    def _elsewhere(self, tool: Tool, heard: Chosen, key: str, shape: object, before: Sequence[Tool]) -> list[object]:
+    def _elsewhere(self, tool: Tool, heard: Chosen, key: str, shape: object, before: Sequence[Act]) -> list[object]:
         """What a piece leaves out: the thing that "it" stands for, or what was said in the piece before."""
         if heard.words & PRONOUN and (values := self._about.spoken(choices(shape) or ())):
             return values
         if not heard.words <= self._words_of(tool) | self._names[tool.name] | COMMON | POLITE:
             return []
-        shapes = [same for one in before for name, same, _ in parameters(one) if name == key]
-        return [value for same in shapes for value in choices(same) or () if fits(shape, value)]
+        return [act.args[key] for act in before if key in act.args and fits(shape, act.args[key])]
 
     def _is_doubtful(self, tool: Tool, piece: str) -> bool:
         said = words(piece)

@@ -37,9 +37,16 @@ def allows(shape: object, value: float) -> bool:
 
 
 def only(values: Sequence[object]) -> Args:
+    """The schema of a parameter that takes these values. Where a schema cannot say so, that of their sort: whether an
+    act is one that is asked for is checked besides (`bounds`)."""
     # Texts as `enum`, so that they may stand bare as in the examples; numbers not, as these are written key=value.
     if all(isinstance(value, str) for value in values):
         return {"enum": list(values)}
+    if any(isinstance(value, bool) for value in values):
+        return {"type": "boolean"}
+    if any(isinstance(value, float) for value in values):
+        exact = {"minimum": values[0], "maximum": values[0]} if len(values) == 1 else {}
+        return {"type": "number", **exact}
     return {"anyOf": [{"const": value} for value in values]}
 
 

@@ -8,7 +8,7 @@ from rea_edge.decision.bounded import check
 from rea_edge.decision.command import read_line
 from rea_edge.errors import DecisionRejected
 from rea_edge.evidence.words import numbers, words
-from rea_edge.records import Example, Offer, Tool
+from rea_edge.records import Calls, Example, Malformed, Offer, Tool
 from tests.evidence import playing
 from tests.evidence.houses import tools_of
 
@@ -177,6 +177,37 @@ def test_a_tool_without_examples_is_named_by_its_name() -> None:
         "ring_bell"
     }  # one word of a name is enough where nothing else is known
     assert lines("Call the phone.", (bell,)) == set()
+
+
+@pytest.mark.parametrize(
+    ("shape", "answers", "goal", "line"),
+    [
+        pytest.param(
+            {"type": "boolean"}, {"Start the mill.": True, "Stop the mill.": False}, "Please stop the mill.",
+            "set_mill speed=false", id="yes or no",
+        ),
+        pytest.param(
+            {"type": "number", "minimum": 0, "maximum": 9}, {"Set the mill to 3.": 3}, "Set the mill to 2.5.",
+            "set_mill speed=2.5", id="a decimal number",
+        ),
+        pytest.param(
+            {"type": "number"}, {"Set the mill to 3.": 3}, "Set the mill to 2.", "set_mill speed=2", id="a whole one"
+        ),
+        pytest.param(
+            {"enum": [1, 2, 5]}, {"Set the mill to 1.": 1}, "Set the mill to 5.", "set_mill speed=5", id="few numbers"
+        ),
+    ],
+)  # fmt: skip
+def test_a_value_of_each_sort_is_offered_alone(
+    shape: dict[str, object], answers: dict[str, object], goal: str, line: str
+) -> None:
+    examples = tuple(Example(say=say, answer={"speed": value}) for say, value in answers.items())
+    parameters = {"type": "object", "required": ["speed"], "properties": {"speed": shape}}
+    mill = Tool(name="set_mill", description="Mill.", parameters=parameters, effect="once", examples=examples)
+    assert lines(goal, (mill,)) == {line}
+    offers, bounds = playing.heard(goal, (mill,))
+    assert isinstance(playing.read(line, offers, bounds), Calls)
+    assert isinstance(playing.read("set_mill speed=true", offers, bounds), Malformed)
 
 
 def test_a_script_without_blanks_is_heard_by_pairs_of_characters() -> None:
