@@ -13,6 +13,7 @@ FILES: dict[House, Path] = {
     "board": ROOT / "tools" / "board.py",
     "yard": ROOT / "tests" / "forty" / "yard.py",
     "greenhouse": ROOT / "tests" / "forty" / "greenhouse.py",
+    "cellar": ROOT / "tests" / "forty" / "cellar.py",
 }
 
 

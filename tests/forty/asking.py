@@ -25,7 +25,18 @@ from rea_edge.wire import TaskState
 from tests.forty.tasks import TOOLS, Step, Task
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-READS = frozenset({"read_sensor", "read_level", "service_status", "read_probe", "door_state", *TOOLS["board"]})
+READS = frozenset(
+    {
+        "read_sensor",
+        "read_level",
+        "service_status",
+        "read_probe",
+        "door_state",
+        "read_gauge",
+        "plug_state",
+        *TOOLS["board"],
+    }
+)
 # What each house's file holds before a task: by part, then by name.
 WORLDS: Mapping[str, Mapping[str, Args]] = {
     "boiler": {"celsius": {"boiler": 72.0, "flow": 55.0, "room": 24.0}},
@@ -36,6 +47,10 @@ WORLDS: Mapping[str, Mapping[str, Args]] = {
     "greenhouse": {
         "probes": {"soil": 50, "air": 22, "sun": 300, "rain": 0},
         "doors": {"north": "locked", "south": "locked"},
+    },
+    "cellar": {
+        "gauges": {"sump": 10, "freezer": -18, "wine rack": 12},
+        "plugs": {"stairs": "live", "laundry": "live", "workshop": "live"},
     },
 }
 # The rest of the boiler room. A room that was written in the future stands still until then.
@@ -132,10 +147,10 @@ class Asking:
                 daemon.wait(60)
 
     def _configuration(self, broker: str) -> str:
-        yard, greenhouse = Path(__file__).with_name("yard.py"), Path(__file__).with_name("greenhouse.py")
+        own = [str(Path(__file__).with_name(f"{house}.py")) for house in ("yard", "greenhouse", "cellar")]
         lines = [
             "[node]", 'id = "n1"', f'state_dir = "{self._folder / "state"}"',
-            f'tools = ["boiler", "board", "{yard}", "{greenhouse}"]',
+            f"tools = {msgspec.json.encode(['boiler', 'board', *own]).decode()}",
             "[broker]", f'url = "{broker}"',
             "[[endpoint]]", f'url = "{self._url}"', f"context_tokens = {self._context_tokens}",
             f'protocol = "{self._protocols[0]}"', "temperature = 0",

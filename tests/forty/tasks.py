@@ -13,13 +13,14 @@ from msgspec import Struct
 from rea_edge.records import Args
 
 Kind = Literal["read", "act", "guarded", "impossible"]
-House = Literal["boiler", "yard", "board", "greenhouse"]
+House = Literal["boiler", "yard", "board", "greenhouse", "cellar"]
 
 TOOLS: Mapping[House, tuple[str, ...]] = {
     "boiler": ("read_sensor", "set_pump", "set_fan", "set_valve", "sound_alarm"),
     "yard": ("read_level", "set_lamp", "set_heater", "service_status", "restart_service"),
     "board": ("board_temperature", "board_load", "board_memory", "board_disks", "board_uptime", "board_network"),
     "greenhouse": ("read_probe", "door_state", "set_door", "set_vents", "water", "set_blind"),
+    "cellar": ("read_gauge", "plug_state", "run_pump", "set_freezer", "set_light"),
 }
 
 
