@@ -85,11 +85,14 @@ def probe(endpoint: Server[C], *, seconds: float, cancel: C, depth: Depth = "pag
         llama_cpp=settings is not None,
         served=served.rpartition("/")[2] if isinstance(served, str) else "",
     )
-    if asking.silent is not None:
-        raise asking.silent
+    silent = asking.silent
+    if silent is not None and depth != "full":
+        raise silent
     if depth == "pages":
         return profile
     profile = _with_calls(profile, asking)
+    if silent is not None and asking.late:
+        raise silent
     if depth == "full" or not (profile.native or profile.llama_cpp):
         profile = _with_schema(profile, asking)
     if depth == "full" and profile.arguments is not None:

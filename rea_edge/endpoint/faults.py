@@ -88,8 +88,8 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> EndpointFai
     kind = _kind_of(status, text)
     parameter = refused_member(body) if kind in ("bad_request", "server_error") else ""
     kind = "parameter_refused" if parameter else kind
-    # A quota that is used up says 429 as well, and no wait within a task mends it.
-    spent = kind == "rate_limited" and "insufficient_quota" in text
+    # A quota or an account that is used up: no wait within a task mends it.
+    spent = status == 402 or (kind == "rate_limited" and "insufficient_quota" in text)
     error = failed(kind, f"status {status}: {text}" if text else f"status {status}", retry_after_s=_wait_s(headers))
     _note_sizes(error, body)
     error.parameter = parameter
@@ -158,12 +158,12 @@ def _kind_of(status: int, text: str) -> Kind:
     match status:
         case 401 | 403:
             return "unauthorized"
+        case 402 | 429:
+            return "rate_limited"
         case 404:
             return "not_found"
         case 408 | 425:
             return "server_error"
-        case 429:
-            return "rate_limited"
         case 503:
             return "loading"
         case _ if 300 <= status < 400:

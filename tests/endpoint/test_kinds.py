@@ -25,6 +25,7 @@ LLAMA_OVERFLOW = json.dumps({
     [
         pytest.param(401, "", "unauthorized", False, id="401"),
         pytest.param(403, "", "unauthorized", False, id="403"),
+        pytest.param(402, '{"error":{"message":"Insufficient Balance"}}', "rate_limited", False, id="402"),
         pytest.param(404, "", "not_found", False, id="404"),
         pytest.param(408, "", "server_error", True, id="408"),
         pytest.param(413, "", "too_large", False, id="413"),

@@ -123,6 +123,27 @@ def test_one_page_that_hangs_costs_a_part_of_the_time_and_two_are_told() -> None
     assert caught.value.kind == "timeout_header"
 
 
+def test_a_person_who_asks_for_all_is_told_what_answers_although_no_page_does() -> None:
+    def act(connection: socket.socket) -> None:
+        while request := read_request(connection):
+            if request.startswith(b"GET"):
+                threading.Event().wait(5)
+            connection.sendall(stream(delta(content='{"mark": "k7-q2"}', finish="stop")))
+            connection.close()
+
+    with raw_server(act) as url:
+        endpoint = endpoint_at(url)
+        assert probe(endpoint, seconds=2, cancel=Cancel(), depth="full").json_schema
+        endpoint.close()
+    with raw_server(hang) as url, pytest.raises(EndpointFailed, match="gave up"):
+        probe(endpoint_at(url), seconds=1, cancel=Cancel(), depth="full")
+
+
+def hang(connection: socket.socket) -> None:
+    read_request(connection)
+    threading.Event().wait(3)
+
+
 def calls(*arguments: object, name: str = "report_ready") -> Message:
     return {
         "tool_calls": [
