@@ -70,6 +70,7 @@ class Endpoints:
                     failures.append((place, exc))
                 else:
                     if known is not None:
+                        _leave_silent(failures)
                         return Chosen(place.settings, known, time.monotonic() - began_s)
             for place, failure in failures:
                 if failure.kind in trouble.TOO_SLOW:
@@ -174,6 +175,13 @@ def _verdict(place: Place, exc: EndpointFailed, *, other: bool) -> EndpointFaile
         asked_anew = rule.then in ("anew", "next") and not lasting
         exc.retryable = asked_anew and place.standing.failures < trouble.OPEN_AFTER
     return exc
+
+
+def _leave_silent(failures: Sequence[tuple[Place, EndpointFailed]]) -> None:
+    """Those that say nothing would cost each new run the time of finding that out."""
+    for place, exc in failures:
+        if exc.kind in trouble.TOO_SLOW:
+            place.leave()
 
 
 def _rest_until_one_may_be_asked(

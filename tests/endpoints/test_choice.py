@@ -346,6 +346,9 @@ def test_a_server_that_tells_nothing_of_itself_is_asked_all_the_same_if_there_is
             assert time.monotonic() - began_s < 0.2, "it is not tried again"
         with ScriptedEndpoint(["x"]) as other, endpoints(url, other.url) as made:
             assert made.choose(brief, 2.0, Cancel()).settings.name == "e2"
+            figures = made.figures()["e1"]
+            assert isinstance(figures, dict)
+            assert figures["state"] == "open" and figures["retry_in_s"] > 20, "new runs begin where there are answers"
 
 
 def test_another_model_behind_the_same_name_is_found_out_anew() -> None:
