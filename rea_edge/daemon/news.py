@@ -45,7 +45,7 @@ class News:
         if self._post().state.connected and marks.stamp(self._state_dir) != self._told_exam:
             self._post().tell(self._card())
         now_s = time.monotonic()
-        if now_s >= self._health_due_s:
+        if now_s >= self._health_due_s and self._post().state.connected:  # it is dropped where nobody can hear it
             self._health_due_s = now_s + HEALTH_S
             health = Outgoing(topic=self._topics.all("health"), payload=self._view.health(), qos=0, retain=True)
             self._post().tell(health)

@@ -14,6 +14,7 @@ from rea_edge.mqtt import LinkSettings
 from tests.brokers import AnyBroker, Emulated, Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import House, endpoint_table, timed, wait_for_questions, wait_online
+from tests.e2e.test_idle import written
 from tests.mqtt.station import Station, running
 
 FLOOD = 1500
@@ -139,11 +140,6 @@ def test_a_request_that_was_accepted_is_never_refused_however_often_it_is_sent_a
         assert told() < 60, "and not as often as it was sent"
         before = told()
         wait_until(lambda: loud.post(topic, body, expires_in_s=600) or told() > before, "and again a moment later", 5)
-
-
-def written(house: House) -> dict[str, int]:
-    """When each file of the state was written last."""
-    return {file.name: file.stat().st_mtime_ns for file in (house.folder / "state").iterdir()}
 
 
 def test_a_cancel_that_waited_behind_a_flood_is_answered_as_soon_as_the_node_is_up(
