@@ -525,7 +525,7 @@ def test_a_direct_call_is_a_run_of_one_call(
 
 
 def test_every_way_a_tool_can_fail_is_known_to_have_run_or_not() -> None:
-    sure = {"tool_error", "missing_program", "bad_args", "unknown_tool", "no_host", "busy"}
+    sure = {"tool_error", "unconfined", "missing_program", "bad_args", "unknown_tool", "no_host", "busy"}
     assert {*get_args(FaultName), "unknown"} - OPEN_ENDS == sure
 
 
