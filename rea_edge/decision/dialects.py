@@ -63,6 +63,7 @@ WRAPPERS = (
     Wrapper(r"<\|plamo:begin_tool_requests:plamo\|>", r"<\|plamo:end_tool_requests:plamo\|>", many=True),
     Wrapper(r"<\|plamo:begin_tool_request:plamo\|>", r"<\|plamo:end_tool_request:plamo\|>"),
     Wrapper(rf"(?:<\|im_end\|>\s*)?(?:<\|im_start\|>)?(?:assistant)? ?{SPEAKS}", None),
+    Wrapper(r"(?:<\|message_model\|>[\w.-]{0,80})?<\|content_invoke_tool_json\|>", r"<\|end_message\|>"),  # Inkling
     Wrapper(r"\[TOOL_CALL\]", r"\[/TOOL_CALL\]", many=True),
     Wrapper(r"\[TOOL_REQUEST\]", r"\[END_TOOL_REQUEST\]"),
     # functionary: the recipient's name, then the object
@@ -146,6 +147,7 @@ THINK = re.compile(
     r"|(?P<end7>\[BEGIN FINAL RESPONSE\])|<unused94>(?:thought)?|(?P<end5><unused95>)"
     r"|<\|(?:open\|>think<\|sep|think:start|plamo:begin_think:plamo)\|>"
     r"|(?P<end8><\|(?:close\|>think<\|sep|think:end|plamo:end_think:plamo)\|>)"
+    r"|(?:<\|message_model\|>)?<\|content_thinking\|>|(?P<end9><\|end_message\|>(?=<\|message_model\|>))"
     r"|<\|channel>thought|(?P<end6><channel\|>)",
     re.IGNORECASE,
 )
@@ -171,6 +173,7 @@ TURN_END = re.compile(
     rf"<{_BAR}(?:eot_id|eom_id|end_?of_?text|end[_▁]of[_▁](?:sentence|turn|text)|eot|eos|eod|stop|return|end_of_turn_token|"
     rf"end|endofturn|role_end|call|eom|user|start_header_id|start_of_role|end_response|end_text|end_of_role){_BAR}>"
     rf"|<{_BAR}im_(?:end|start){_BAR}>(?!\s*(?:<\|im_start\|>)?assistant {SPEAKS})|<\|plamo:tag\|>|<end_code>"
+    r"|<\|end_message\|>(?!<\|message_model\|>)"
     r"|<\|close\|>(?:message<\|sep\|>|response<\|sep\|>(?!\s*<\|open\|>tools<\|sep\|>))"
     r"|</s>|<eos>|<end_of_turn>|<start_of_turn>|<turn\|>|<\|turn>|<\|user\|>"
     r"|\[INST\]|\[/?EOS\]|\[END FINAL RESPONSE\]|\[\|endofturn\|\]",
@@ -181,7 +184,7 @@ LEAD = re.compile(
     rf"(?:\s|\ufeff|\u200b|<{_BAR}im_start{_BAR}>(?!\s*(?:user|system|tool|human)\b)(?:assistant)?|<{_BAR}start_header_id{_BAR}>assistant<{_BAR}end_header_id{_BAR}>"
     rf"|<{_BAR}(?:begin[_▁]of[_▁](?:sentence|text)|startoftext|assistant|start_response|start_of_turn_token|chatbot_token){_BAR}>"
     rf"|<{_BAR}start_of_role{_BAR}>assistant<{_BAR}end_of_role{_BAR}>|<start_of_turn>(?:model)?|<\|turn>model|<bos>|<s>|<<function>>"
-    rf"|<{_BAR}start_text{_BAR}>|<\|open\|>response<\|sep\|>"
+    rf"|<{_BAR}start_text{_BAR}>|(?:<\|message_model\|>)?<\|content_text\|>|<\|open\|>response<\|sep\|>"
     rf"|(?:>>>)?(?-i:all)\n(?:<{_BAR}content{_BAR}>|(?=\S))|(?:<{_BAR}from{_BAR}>assistant\s*)?<{_BAR}recipient{_BAR}>\s*all\s*<{_BAR}content{_BAR}>)+",
     re.IGNORECASE,
 )

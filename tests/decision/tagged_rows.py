@@ -112,6 +112,13 @@ TAGGED_ROWS: list[tuple[str, str, object]] = [
         params("restart_service", [("service", f"<![CDATA[a {LT}/param> b\nc]]>")]),
         [{"name": "restart_service", "args": {"service": f"a {LT}/param> b\nc"}}],
     ),
+    (
+        "inkling after a thought",
+        "<|message_model|><|content_thinking|>hm<|end_message|><|message_model|>read_sensor<|content_invoke_tool_json|>"
+        '{"name": "read_sensor", "args": ' + SENSOR + "}<|end_message|>",
+        READ,
+    ),
+    ("inkling answer", "<|message_model|><|content_text|>It is 4.<|end_message|>", "It is 4."),
     ("dots", f"ok{LT}dots_function_call>{NAMED_READ}{LT}/dots_function_call>", READ),
     ("hyperclova", " -> tool/function_call\n[" + NAMED_READ + "]<|im_end|>", READ),
     (
