@@ -200,6 +200,36 @@ MUTATIONS = (
         (("store/opening.py", '    write_meta(db, "open", "1")\n', ""),),
         (CUT,),
     ),
+    Mutation(
+        "a prompt is not compared with what was sent",
+        (("loop.py", "if run.recheck and not context.begins_as_sent(run):", "if False:"),),
+        ("tests/durability/test_prefix.py",),
+    ),
+    Mutation(
+        "what all tasks spend is not charged with the question",
+        (("journal.py", "            self._charge(tx, run)\n", ""),),
+        (BORDERS,),
+    ),
+    Mutation(
+        "a reservation that is open at midnight is nobody's",
+        (("allowance.py", "return Count(tokens=reserved, since_s=now_s, period=period)", "return Count(since_s=now_s, period=period)"),),
+        ("tests/test_allowance.py",),
+    ),
+    Mutation(
+        "a wall clock that is set ahead ages what is kept",
+        (("timeline.py", "if now.wall is None or line.wall_boot == now.boot:", "if now.wall is None:"),),
+        ("tests/test_timeline.py", "tests/daemon/test_upkeep.py"),
+    ),
+    Mutation(
+        "each refusal of a flood is told",
+        (("mailbox.py", "if not self._fairness.is_told(bucket, time.monotonic()):", "if False:"),),
+        ("tests/e2e/test_flood.py",),
+    ),
+    Mutation(
+        "senders do not take turns",
+        (("daemon/queue.py", "key=lambda row: (order.get(row.who, -1), row.row)", "key=lambda row: row.row"),),
+        ("tests/daemon/test_queue.py",),
+    ),
 )  # fmt: skip
 
 
