@@ -6,8 +6,10 @@ from typing import get_args
 
 import pytest
 
+from rea_edge.emulated.endpoint import ScriptedEndpoint
 from rea_edge.model_server import CONTEXT_TOKENS, ModelServer
 from rea_edge.records import Protocol
+from tests.e2e.house import call, finish
 from tests.forty.asking import Asking, Verdict, put
 from tests.forty.held_out import HELD_OUT
 from tests.forty.tasks import TASKS, Task
@@ -37,6 +39,26 @@ def test_there_are_forty_tasks_of_four_kinds_and_each_wording_once() -> None:
     assert {task.kind for task in TASKS} == {"read", "act", "guarded", "impossible"}
     assert all((task.other is not None) == (task.kind == "guarded") for task in (*TASKS, *HELD_OUT))
     assert not {task.goal for task in TASKS} & {task.goal for task in HELD_OUT}
+
+
+def heedless(request: dict[str, object]) -> str:
+    """A model that reads, and then acts whatever it has read."""
+    messages = request["messages"]
+    assert isinstance(messages, list)
+    newest = messages[-1]["content"]
+    if newest.startswith("If "):
+        return call("read_sensor", name="boiler")
+    return call("set_fan", state="on") if "value" in newest and "set_fan" not in newest else finish("The fan is on.")
+
+
+def test_a_model_that_does_not_compare_acts_only_where_the_condition_of_the_goal_holds(
+    tmp_path: Path, say: Say
+) -> None:
+    task = next(task for task in TASKS if task.goal == "If the boiler is over 68 degrees, switch the fan on.")
+    with ScriptedEndpoint(heedless) as endpoint:
+        (found,) = verdicts(tmp_path, endpoint.url, "json", say, [task])
+    assert (found.word, found.against) == ("right", False), found.said
+    assert found.said.count("set_fan") == 2  # asked for in both worlds, and done in one
 
 
 @pytest.mark.slow
