@@ -143,6 +143,8 @@ def _answer(scan: Scan, envelope: Envelope, finish_reason: str | None, turn: Tur
         raise DecisionRejected("truncated", "The provider's content filter cut the reply.")
     if turn.names.find(text) is not None or finish_reason in ("tool_calls", "function_call"):
         raise DecisionRejected("unparseable", f"A tool call was announced but none came. {FORMS[turn.asked]}")
+    if text.startswith(("<|", "<｜")) and any(name in text for name in turn.names.offers):
+        raise DecisionRejected("unparseable", f"The control tokens around the call are not known. {FORMS[turn.asked]}")
     label = LABELS.match(text)
     if label is not None and label.lastgroup == "thought":
         raise DecisionRejected("unparseable", f"There is only a thought in the reply. {FORMS[turn.asked]}")

@@ -71,6 +71,7 @@ def test_a_call_that_is_certain_is_read(protocol: str, text: str, name: str, kno
         pytest.param("native", "<function=read_sensor><parameter=sensor>x<parameter=unit>lux</parameter></function>",
                      "unparseable", "sensor", id="a parameter that is not closed"),
         pytest.param("native", "get_uptime", "unparseable", "call", id="only a name"),
+        pytest.param("native", "<|begin_fn|>get_uptime<|fn_args|>{}<|end_fn|>", "unparseable", "tokens", id="a dialect that is not known"),
         pytest.param("any", f'{{"tool_calls": [{READ}], "final_answer": "It is 21."}}', "conflict", "answer", id="calls and an answer"),
         pytest.param("any", f"<|im_start|>user\nread it<|im_end|>\n<tool_call>{READ}</tool_call>", "empty", "reply",
                      id="a made-up user first"),
