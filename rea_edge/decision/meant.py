@@ -6,6 +6,8 @@ Holds what counts; one decision of what counts is made in `settle`. Reads no tex
 import re
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from rea_edge.decision.found import Flaw, Found, Piece, Result, Written
 from rea_edge.decision.notation import Value, read_calls, skip
 from rea_edge.decision.prose import Prose
@@ -163,7 +165,7 @@ def _before_fiction(pieces: Sequence[Piece]) -> list[Piece]:
         if any(isinstance(item, Result) for item in piece.found):
             items = tuple(item for item in piece.found if not isinstance(item, Result))
             if items and not (acted and piece.form == "react"):
-                kept.append(Piece(piece.start, piece.end, piece.form, items, remarks=piece.remarks))
+                kept.append(structs.replace(piece, found=items))
             if acted or items:
                 return kept
         elif not (piece.form == "react" and acted and has_call(piece) and any(p.form == "react" for p in kept)):

@@ -163,6 +163,13 @@ def test_python_calls_and_nothing_else_are_parallel_calls(between: str, known: M
     assert told(text, known, reason="length", tools=TOOLS)["error_kind"] == "truncated"
 
 
+def test_an_action_in_a_fence_with_its_made_up_result_is_not_run_where_the_reply_was_cut(
+    known: Mapping[str, Offer],
+) -> None:
+    text = "It reads:\n```\nThought: x\nAction: get_uptime\nAction Input: {} Observation: 5"
+    assert told(text, known, reason="length", tools=TOOLS)["error_kind"] == "truncated"
+
+
 def test_a_name_that_may_be_cut_is_not_run(known: Mapping[str, Offer]) -> None:
     offers = [Offer(name=name, effect="once", parameters={"type": "object"}) for name in ("pump", "pump_off")]
     for text, cut in (("Action: pump", True), ("Action: pump_off", False)):
