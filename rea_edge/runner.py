@@ -250,7 +250,7 @@ class Runner:
             verify = self._effects.verify(act.call) if effect != "read" else None
             if (effect == "once" or verify is not None) and not held.run.open[0].intended:
                 self._commit(held, Intended(n=act.n, effect=effect, verify=verify))
-            began = held.run.cancel is None
+            began = held.run.cancel is None and not cancel.cancelled  # it may have come right behind the intent
             return began
 
         started = time.monotonic()

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import msgspec
 
+from rea_edge.allowance import Allowance
 from rea_edge.cancel import Cancel
 from rea_edge.config import Access, Broker, Endpoint, Node, Settings
 from rea_edge.daemon.desk import NodeDesk
+from rea_edge.daemon.life import Life
 from rea_edge.daemon.queue import Waiting
 from rea_edge.daemon.running import RunningStates
+from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.view import View
+from rea_edge.fairness import Fairness, Paces
 from rea_edge.journal import Journal, decode_event, run_from
 from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming, Outgoing
@@ -51,12 +55,18 @@ class Visited(Borders):
 
 
 class Losing(Scripted):
-    """The first call of `ring` takes effect, and nobody sees its end."""
+    """The first call of `ring` takes effect, and nobody sees its end. `started` counts the starts of all."""
 
     lost = False
+    started = 0
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
-        result = super().act(call, request_id, seconds, cancel, starting)
+        def counted() -> bool:
+            yes = starting()
+            self.started += yes
+            return yes
+
+        result = super().act(call, request_id, seconds, cancel, counted)
         if call.name != "ring" or self.lost or isinstance(result, Fault):
             return result
         self.lost = True
@@ -75,9 +85,13 @@ class Station:
         self._topics = Topics("rea/v1", "n")
         self._running = RunningStates()
         self._waiting = Waiting()
+        self._waiting.admit(True)
+        self._life = Life(self.store, lambda: None)
+        self._spending = Spending(Allowance(), self.store, self._life)
         self._report = Report(self._topics, lambda: None, 0.0)
-        self._journal = Journal(self.store, self._publish, lambda: None)
-        self._runner = Runner(Losing(self.ledger_file, self.borders), self._tell, lambda seconds: None)
+        self._journal = Journal(self.store, self._publish, lambda: None, self._spending)
+        self.effects = Losing(self.ledger_file, self.borders)
+        self._runner = Runner(self.effects, self._tell, lambda seconds: None)
         self._mailbox = self._new_mailbox()
 
     def run(self) -> None:
@@ -139,16 +153,20 @@ class Station:
             tools=dict,
             tools_hash=str,
             boot="b",
+            instance="i",
             session=lambda: 1,
             state=lambda: "online",
             faults=list,
             health=dict,
+            budgets=self._spending.shown,
             exams=lambda one: None,
         )
         desk = NodeDesk(
             settings=SETTINGS,
             tools=dict,
             waiting=self._waiting,
+            life=self._life,
+            spending=self._spending,
             view=view,
             refusing=lambda: None,
             end_waiting=self._end_waiting,
@@ -166,4 +184,5 @@ class Station:
             clock=lambda: None,
             away_s=lambda incoming: 0.0,
             access=Access(),
+            fairness=Fairness(Paces()),
         )

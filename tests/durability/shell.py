@@ -155,7 +155,7 @@ class Scripted:
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         self._borders.cross()
-        if not starting():
+        if cancel.cancelled or not starting():
             return Fault(fault="cancelled", message="it was cancelled before it started")
         self._borders.cross()
         self._note(f"ran {call.name} {request_id}")

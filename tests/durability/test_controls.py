@@ -17,7 +17,7 @@ from tests.durability.controlled import TASK, Station
 EVERY = 9  # of the borders, in each run
 CANCEL: dict[str, object] = {"id": "x1", "task": "t1", "do": "cancel"}
 Send = Callable[[Station], Reply | None]
-Check = Callable[[Station, Reply | None, "Whole", int], None]
+Check = Callable[[Station, Reply | None, "Whole", "Moment"], None]
 
 
 class Whole(msgspec.Struct):
@@ -27,6 +27,13 @@ class Whole(msgspec.Struct):
     kinds: list[type[Event]]
     done: list[Done]
     unknown: int  # the number of the call of which nobody knows
+
+
+class Moment(msgspec.Struct):
+    """How far the run was when somebody came by: questions in its journal, calls started."""
+
+    asked: int
+    started: int
 
 
 def kinds(station: Station) -> list[type[Event]]:
@@ -56,7 +63,7 @@ def same_as(station: Station, whole: Whole) -> None:
 # --- cancel
 
 
-def cancelled(station: Station, reply: Reply | None, whole: Whole, asked: int) -> None:
+def cancelled(station: Station, reply: Reply | None, whole: Whole, then: Moment) -> None:
     run = station.run_on_disk
     assert reply is not None and run.ended is not None
     if code_of(reply) == "unknown_task" and "has ended" in str(reply.error):
@@ -71,7 +78,8 @@ def cancelled(station: Station, reply: Reply | None, whole: Whole, asked: int) -
     acts = [one for one in done if one.tool != "look"]
     ran = [line for line in station.ledger("ran") if not line.startswith("look")]
     assert ran == [f"{one.tool} {run.id}-{one.n}" for one in acts], "what took effect is told, and nothing else is"
-    assert len(station.ledger("asked")) <= asked + 1, "nothing is asked after it, but what was on its way"
+    assert len(station.ledger("asked")) <= then.asked + 1, "nothing is asked after it, but what was on its way"
+    assert station.effects.started == then.started, "nothing is started after it"
     again = station.send("ctl", CANCEL)
     assert again is not None and (again.ok, again.data) == (True, {"task": "t1"}), "and once more, the same answer"
     return None
@@ -84,12 +92,12 @@ def asked_about(what: str) -> Send:
     return lambda station: station.send("query", {"id": "q1", "task": "t1"}, what)
 
 
-def nothing_changed(station: Station, reply: Reply | None, whole: Whole, asked: int) -> None:
+def nothing_changed(station: Station, reply: Reply | None, whole: Whole, then: Moment) -> None:
     assert reply is None or reply.ok or code_of(reply) == "unknown_task"
     same_as(station, whole)
 
 
-def conflicting(station: Station, reply: Reply | None, whole: Whole, asked: int) -> None:
+def conflicting(station: Station, reply: Reply | None, whole: Whole, then: Moment) -> None:
     """Who comes first has the name."""
     run = station.run_on_disk
     if reply is None:
@@ -109,7 +117,7 @@ def settle(outcome: str) -> Send:
     return send
 
 
-def settled(station: Station, reply: Reply | None, whole: Whole, asked: int) -> None:
+def settled(station: Station, reply: Reply | None, whole: Whole, then: Moment) -> None:
     assert reply is not None and whole.unknown == 3
     run = station.run_on_disk
     (call,) = (done for done in run.done if done.n == whole.unknown)
@@ -119,8 +127,8 @@ def settled(station: Station, reply: Reply | None, whole: Whole, asked: int) -> 
     assert (call.result, call.settled) == ("failed", "me")
     assert [kind for kind in kinds(station) if kind is not Settled] == whole.kinds, "it changes nothing else"
     told = [b"whose outcome was unknown" in bytes.fromhex(body) for body in station.ledger("asked")]
-    assert not any(told[:asked]), "nobody is told before it was said"
-    assert any(told) or len(told) <= asked + 1, "the next question that is made tells it"
+    assert not any(told[: then.asked]), "nobody is told before it was said"
+    assert any(told) or len(told) <= then.asked + 1, "the next question that is made tells it"
     assert all(bytes.fromhex(body).count(b"whose outcome was unknown") <= 1 for body in station.ledger("asked"))
     assert settle("not_done")(station) == reply
     assert code_of(settle("done")(station)) == "id_conflict"
@@ -140,10 +148,11 @@ CONTROLS: dict[str, tuple[Send, Check]] = {
 def come_by(folder: Path, border: int, whole: Whole, send: Send, check: Check) -> None:
     """Let the control come at this border, and check it against what the disk then says."""
     replies: list[Reply | None] = []
-    asked: list[int] = []
+    moments: list[Moment] = []
 
     def visit(station: Station) -> None:
-        asked.append(sum(isinstance(event, Asked) for event in station.events()))
+        asked = sum(isinstance(event, Asked) for event in station.events())
+        moments.append(Moment(asked, station.effects.started))
         replies.append(send(station))
 
     station = Station(folder, border, visit)
@@ -152,7 +161,7 @@ def come_by(folder: Path, border: int, whole: Whole, send: Send, check: Check) -
         assert len(replies) == 1, f"there is no border {border}"
         run = station.run_on_disk
         assert run.phase == "ended" and run.seq == len(station.events())
-        check(station, replies[0], whole, asked[0])
+        check(station, replies[0], whole, moments[0])
         states = [row for row in station.store.pull() if row.topic.endswith("/task/t1/state")]
         assert len(states) == 1, "one state is told, the newest"
         told = msgspec.json.decode(states[0].payload)
