@@ -20,7 +20,7 @@ _WAL_HEADER, _FRAME_HEADER = 32, 24
 # Tables by whether their rows have a number of their own, and their columns without the CRC.
 _SHAPES = {
     (True, len(RUN)): "run", (True, 2): "request", (True, len(OUTBOX)): "outbox",
-    (False, len(EVENT)): "event", (False, 2): "meta",
+    (True, 1 + len(EVENT)): "event", (False, len(EVENT)): "event", (False, 2): "meta",
 }  # fmt: skip
 _REAL = {"run": (RUN.index("at"), RUN.index("ended_at")), "event": (EVENT.index("at"),)}
 
@@ -94,7 +94,9 @@ def _ours(record: list[Column], number: int | None) -> Row | None:
     if table is None:
         return None
     *columns, crc = record
-    if number is not None:
+    if table == "event":
+        columns = columns[-len(EVENT) :]  # its place says nothing more; version 1 had none
+    elif number is not None:
         columns[0] = number  # an INTEGER PRIMARY KEY stands in the record as nothing
     for place in _REAL.get(table, ()):
         if isinstance(value := columns[place], int):  # SQLite stores 1.0 as 1

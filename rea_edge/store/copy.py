@@ -13,7 +13,7 @@ from types import TracebackType
 from rea_edge.errors import StoreUnusable
 from rea_edge.store.checking import Inspection, foreign
 from rea_edge.store.database import Database, SqlFailed
-from rea_edge.store.layout import FILE
+from rea_edge.store.layout import FILE, update_tables
 
 _TRIES = 5
 _SUFFIXES = ("", "-wal")
@@ -35,6 +35,7 @@ class StoreCopy(Inspection):
                 undo.callback(db.close)
                 if why := foreign(db):
                     raise StoreUnusable(f"{state_file(path)}: {why}")
+                update_tables(db)
                 super().__init__(db)
                 self.epoch = self.meta_get("epoch") or ""
                 self.lost = self.meta_get("lost")

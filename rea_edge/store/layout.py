@@ -9,7 +9,7 @@ from rea_edge.store.database import Database, SqlFailed, SqlFault
 from rea_edge.store.rows import Column, crc_of
 
 APPLICATION_ID = 0x52456167  # "REag": tells our file from another program's
-VERSION = 1  # of the tables; a file of a newer version is left alone
+VERSION = 2  # of the tables; a file of a newer version is left alone
 PAGE_BYTES = 4096
 FILE = "state.db"
 
@@ -23,12 +23,18 @@ TABLES = {
     " body TEXT NOT NULL, state TEXT NOT NULL, outcome TEXT, seq INTEGER NOT NULL, shown TEXT NOT NULL,"
     " at REAL, ended_at REAL, crc INTEGER NOT NULL, UNIQUE (kind, who, id))",
     "request": "CREATE TABLE request (run INTEGER PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL)",
-    "event": "CREATE TABLE event (run INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, at REAL,"
-    " crc INTEGER NOT NULL, PRIMARY KEY (run, seq)) WITHOUT ROWID",
+    # Run and number in one key, `place_of`: a table without one puts all above 1000 bytes of a row into pages of its own.
+    "event": "CREATE TABLE event (place INTEGER PRIMARY KEY, run INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " body BLOB NOT NULL, at REAL, crc INTEGER NOT NULL)",
     # The small columns first: choosing rows then never reads the pages a payload overflows to.
     "outbox": "CREATE TABLE outbox (row INTEGER PRIMARY KEY, kind TEXT NOT NULL, run INTEGER, topic TEXT NOT NULL,"
     " qos INTEGER NOT NULL, retain INTEGER NOT NULL, correlation BLOB, payload BLOB NOT NULL, crc INTEGER NOT NULL)",
 }
+
+
+def place_of(run: int, seq: int) -> int:
+    """Where an event stands in its table: those of a run side by side, in order."""
+    return run << 20 | seq
 
 
 def settings_of(max_mib: int) -> tuple[tuple[str, str, Column], ...]:
@@ -79,6 +85,21 @@ def create_tables(db: Database, lost: str | None) -> str:
         write_meta(db, "lost", lost)
     db.change("COMMIT")
     return epoch
+
+
+def update_tables(db: Database) -> None:
+    """Bring a file of ours of an older version to this one. All or nothing; before our bound on its size is set, since
+    for a moment it needs room for both."""
+    if db.number("PRAGMA user_version") != 1:
+        return
+    db.rows("PRAGMA synchronous = FULL")
+    db.change("BEGIN IMMEDIATE")
+    db.change("ALTER TABLE event RENAME TO event_1")
+    db.change(TABLES["event"])
+    db.change("INSERT INTO event SELECT run << 20 | seq, run, seq, body, at, crc FROM event_1")
+    db.change("DROP TABLE event_1")
+    db.rows(f"PRAGMA user_version = {VERSION}")
+    db.change("COMMIT")
 
 
 def write_meta(db: Database, key: str, value: str | None) -> None:

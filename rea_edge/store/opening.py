@@ -15,7 +15,7 @@ from rea_edge.errors import StoreBusy, StoreFull, StoreUnusable
 from rea_edge.store import checking
 from rea_edge.store.database import Database, SqlFailed
 from rea_edge.store.folder import FolderLock, holder_of, read_sentinel, read_through, set_aside, size_of, write_sentinel
-from rea_edge.store.layout import FILE, apply_settings, create_tables, write_meta
+from rea_edge.store.layout import FILE, apply_settings, create_tables, update_tables, write_meta
 from rea_edge.store.rows import Column
 from rea_edge.store.seen import Seen, Witness
 
@@ -110,6 +110,7 @@ def _wrong(db: Database, sentinel: str | None, seen: Seen | None, max_mib: int) 
             return None if sentinel is None else f"the file is blank, though the folder holds the state {sentinel!r}"
         if why := checking.foreign(db):
             return why
+        update_tables(db)
         apply_settings(db, max_mib)
         return checking.damage(db, sentinel, seen)
     except SqlFailed as error:

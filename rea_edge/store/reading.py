@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from rea_edge.store.database import Database
-from rea_edge.store.layout import EVENT, OUTBOX, RUN
+from rea_edge.store.layout import EVENT, OUTBOX, RUN, place_of
 from rea_edge.store.rows import Column, EventRow, OutboxRow, RunKind, RunRow, crc_of, run_name
 
 Worth = Literal["needed", "asked", "listed"]
@@ -20,7 +20,7 @@ Worth = Literal["needed", "asked", "listed"]
 RUN_QUERY = f"SELECT {', '.join(f'run.{name}' for name in RUN)}, run.crc, request.body, request.crc" + (
     " FROM run LEFT JOIN request ON request.run = run.row"
 )
-_EVENT = f"SELECT {', '.join(EVENT)}, crc FROM event WHERE run = ? AND seq >= ? ORDER BY seq LIMIT ?"
+_EVENT = f"SELECT {', '.join(EVENT)}, crc FROM event WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
 # Nothing of a run is on its way to the broker.
 NOT_WAITING = "row NOT IN (SELECT run FROM outbox WHERE run IS NOT NULL)"
 _OUTBOX = f"SELECT {', '.join(OUTBOX)}, crc FROM outbox WHERE kind <> 'aside' ORDER BY row LIMIT ?"
@@ -165,11 +165,12 @@ class Reading(ABC):
         if run.shown == "pruned":
             return []
         end = run.seq if limit is None else min(run.seq, after + limit)
-        found = db.rows(_EVENT, run.row, after, -1 if limit is None else limit)
+        where = (place_of(run.row, after), place_of(run.row + 1, 0))
+        found = db.rows(_EVENT, *where, -1 if limit is None else limit)
         worth: Worth = "asked" if run.state == "ended" else "needed"
         events: list[EventRow] = []
         for *columns, crc in found:
-            if crc == crc_of("event", columns):
+            if crc == crc_of("event", columns) and columns[0] == run.row:
                 _, seq, body, at = columns
                 events.append(msgspec.convert({"seq": seq, "body": body, "at": at}, EventRow))
             else:

@@ -13,7 +13,7 @@ from rea_edge.store import checking
 from rea_edge.store.copy import copy_state, state_file
 from rea_edge.store.database import Database, SqlFailed
 from rea_edge.store.folder import kept_free, read_sentinel, size_of
-from rea_edge.store.layout import FILE
+from rea_edge.store.layout import FILE, update_tables
 from rea_edge.store.seen import Seen, last_seen
 
 
@@ -86,6 +86,7 @@ def _with_content(found: Survey, db: Database) -> Survey:
         return structs.replace(found, wrong="it is a database without anything in it")
     if why := checking.foreign(db):
         return structs.replace(found, wrong=why)
+    update_tables(db)  # of the copy, as a start does
     found = structs.replace(found, wrong=checking.damage(db, found.sentinel, found.seen))
     try:
         return _counted(found, db)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from rea_edge.errors import StoreBroken, StoreUnusable
 from rea_edge.records import Outcome, State
 from rea_edge.store.database import Database, SqlFailed
-from rea_edge.store.layout import OUTBOX, RUN, write_meta
+from rea_edge.store.layout import OUTBOX, RUN, place_of, write_meta
 from rea_edge.store.reading import NOT_WAITING, RUN_QUERY, Reading, Worth
 from rea_edge.store.rows import Column, MessageKind, RunKind, RunRow, Shown, crc_of
 
@@ -85,7 +85,9 @@ class Transaction(Reading):
                 raise StoreBroken(f"event {first_seq} of run {row} does not follow: it has {columns['seq']!r}")
             for seq, body in enumerate(bodies, first_seq):
                 event: list[Column] = [row, seq, body, _real(at)]
-                db.change("INSERT INTO event VALUES (?, ?, ?, ?, ?)", *event, crc_of("event", event))
+                db.change(
+                    "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", place_of(row, seq), *event, crc_of("event", event)
+                )
             self._rewrite(db, {**columns, "seq": first_seq + len(bodies)})
 
     def event_count(self, row: int) -> int:
@@ -182,8 +184,8 @@ class Transaction(Reading):
             rows = [_whole(row) for (row,) in ended]
             runs = [run for row in rows for run in self._runs(db.rows(f"{RUN_QUERY} WHERE run.row = ?", row), "listed")]
             for row in rows:
-                for table in ("event", "request"):
-                    db.change(f"DELETE FROM {table} WHERE run = ?", row)
+                db.change("DELETE FROM event WHERE place >= ? AND place < ?", place_of(row, 0), place_of(row + 1, 0))
+                db.change("DELETE FROM request WHERE run = ?", row)
                 self._keep_name(db, row)
             return runs
 

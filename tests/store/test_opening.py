@@ -12,6 +12,9 @@ import pytest
 
 from rea_edge.errors import StoreBroken, StoreBusy, StoreUnusable
 from rea_edge.store import Store
+from rea_edge.store.copy import StoreCopy
+from rea_edge.store.rescue import rescue
+from rea_edge.store.survey import survey
 from tests.store.children import command, output_of, read_until, running
 
 Opener = Callable[..., Store]
@@ -138,11 +141,44 @@ def test_what_cannot_be_opened_is_unusable_and_nothing_is_moved(folder: Path, wh
 def test_a_file_of_a_newer_version_is_left_alone(folder: Path) -> None:
     Store.open(folder).close()
     with sqlite3.connect(folder / "state.db") as db:
-        db.execute("pragma user_version = 2")
+        db.execute("pragma user_version = 3")
     db.close()
-    with pytest.raises(StoreUnusable, match="version 2"):
+    with pytest.raises(StoreUnusable, match="version 3"):
         Store.open(folder)
     assert (folder / "state.db").exists() and not list(folder.glob("broken-*"))
+
+
+VERSION_1 = """
+alter table event rename to event_2;
+create table event (run INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, at REAL, crc INTEGER NOT NULL,
+    PRIMARY KEY (run, seq)) WITHOUT ROWID;
+insert into event select run, seq, body, at, crc from event_2;
+drop table event_2;
+pragma user_version = 1;
+"""
+
+
+def test_a_file_of_the_first_version_is_brought_to_this_one_with_all_that_is_in_it(
+    folder: Path, opened: Opener
+) -> None:
+    store = opened(folder)
+    for number in range(3):
+        with store.transaction() as tx:
+            run, _ = tx.add_run("task", "me", f"t{number}", "sha256:0", b"{}", 1.0)
+            tx.append(run.row, 0, [b"%d" % number * size for size in (10, 1500, 9000)], 2.0)
+    whole = {run.row: (run, store.events(run.row)) for run in store.runs(9)}
+    store.close()
+    db = sqlite3.connect(folder / "state.db")
+    db.executescript(VERSION_1)
+    db.close()
+    assert survey(folder).wrong is None
+    assert len(rescue(folder).rows["event"]) == 9 and not rescue(folder).carved
+    with StoreCopy(folder) as copy:
+        assert copy.events(2) == whole[2][1]
+    store = opened(folder)
+    assert (store.lost, {run.row: (run, store.events(run.row)) for run in store.runs(9)}) == (None, whole)
+    store.close()
+    assert opened(folder).lost is None
 
 
 def test_a_lost_sentinel_is_written_again_from_the_state(folder: Path, opened: Opener) -> None:

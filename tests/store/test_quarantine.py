@@ -81,6 +81,14 @@ CLEAN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a setting that changed": (lambda f: edit(f, "update meta set value = 'x' where key = 'epoch'"), "meta epoch"),
     "an event moved": (lambda f: edit(f, "update event set seq = 9 where run = 1 and seq = 3"), "event 9 of run 1"),
+    "an event of another run": (
+        lambda f: edit(
+            f,
+            "delete from event where run = 1 and seq = 2; update event set place = place - (1 << 20)"
+            " where run = 2 and seq = 2",
+        ),
+        "event 2 of run 1",
+    ),
     "an event removed": (lambda f: edit(f, "delete from event where run = 1 and seq = 3"), "not all are there"),
     "the last run removed": (
         lambda f: edit(f, "delete from run where row = 3; delete from request where run = 3"),
