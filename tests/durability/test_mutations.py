@@ -5,6 +5,11 @@ import pytest
 from tests.durability import mutations
 
 
+@pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=lambda mutation: mutation.name)
+def test_every_safeguard_that_is_taken_away_still_stands_in_the_code(mutation: mutations.Mutation) -> None:
+    assert [complaint for change in mutation.changes if (complaint := mutations.misfit(mutations.ROOT, change))] == []
+
+
 def test_no_safeguard_can_be_taken_away_unnoticed_as_one_shows() -> None:
     assert list(mutations.unnoticed("check sum of an event")) == []
 
