@@ -12,8 +12,11 @@ from rea_edge.evidence.conditions import Test, compared_texts, cues, guards, tes
 from rea_edge.evidence.naming import is_of_heat, of_act, taught_by, telling_of
 from rea_edge.evidence.orders import Orders, Plan
 from rea_edge.evidence.values import few_of, only
-from rea_edge.evidence.words import ASKING, COMMON, POLITE, PRONOUN, QUESTION, first_word, plain, words
+from rea_edge.evidence.words import ASKING, COMMON, POLITE, PRONOUN, QUESTION, first_word, numbers, plain, words
 from rea_edge.records import Args, Criterion, Tool
+
+LONGEST = 1000  # characters of a goal that orders anything: more is prose, and would take long to hear
+LARGEST = 1e15  # a number from which on floats are no longer exact is none that anybody means
 
 
 class Heard:
@@ -29,7 +32,8 @@ class Heard:
         self._asks = first_word(goal) in QUESTION
         cut = clauses(goal, cues(self._lessons), compared_texts(self._lessons, tools))
         self._conditional = bool(cut.condition.strip())
-        self._test = test_of(cut, self._lessons, tools) if self._conditional else None
+        self._may_order = len(goal) <= LONGEST and all(abs(number) < LARGEST for number in numbers(goal))
+        self._test = test_of(cut, self._lessons, tools) if self._conditional and self._may_order else None
         self._goal = Chosen(goal, self._taught)
         self._about = Chosen(_without(goal, self._test), self._taught)
         self._compared = self._what_is_compared(cut)
@@ -48,7 +52,8 @@ class Heard:
         places = {tool.name: found for tool in reads if self._test and (found := self._paths(tool))}
         # What is compared is one thing in one place, or nothing is.
         certain = len(places) == 1 and all(len(found) == 1 for found in places.values())
-        plan = self._orders.plan() if not self._asks and (certain or not self._conditional) else None
+        may_order = self._may_order and not self._asks and (certain or not self._conditional)
+        plan = self._orders.plan() if may_order else None
         # Part of what is asked must not pass for the whole.
         acts = plan.acts if plan and plan.lines <= self._commands else []
         bounds = Bounds(

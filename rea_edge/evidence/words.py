@@ -89,9 +89,10 @@ def numbers(text: str) -> tuple[float, ...]:
 def operands(text: str, wanted: Sequence[int | float | str]) -> list[Operand]:
     """Where the wanted numbers and texts stand in a text."""
     found = []
+    counted = {value for value in wanted if not isinstance(value, str)}
     for hit in _NUMBER.finditer(text):
         number = float(hit[0])
-        if number in wanted:
+        if number in counted:
             found.append(Operand(int(number) if number.is_integer() else number, hit.start(), hit.end()))
     for value in wanted:
         if isinstance(value, str):

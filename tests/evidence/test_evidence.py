@@ -1,5 +1,7 @@
 """What goals speak for, over the shipped boiler tools: whatever a model answers, it answers one of these lines."""
 
+import time
+
 import pytest
 
 from rea_edge import evidence
@@ -161,6 +163,25 @@ def test_a_reading_is_no_answer_to_an_order() -> None:
 )
 def test_in_several_lines_each_act_that_is_asked_for_is_offered_or_none(goal: str, offered: set[str]) -> None:
     assert acts(goal, commands=3) == offered
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        pytest.param("fan on, " * 4000, id="orders"),
+        pytest.param("1 " * 16000, id="numbers"),
+        pytest.param("if the boiler is over 1 " * 1300, id="conditions"),
+        pytest.param("Turn the fan on if the boiler is over " + "9" * 32000, id="one number"),
+        pytest.param("Turn the fan on if the boiler is over " + "9" * 400, id="one number, not so long"),
+        pytest.param("如果锅炉" * 8000, id="a script without blanks"),
+    ],
+)
+def test_a_long_goal_orders_nothing_and_is_heard_in_short_time(goal: str) -> None:
+    began_s = time.process_time()
+    kept, bounds = evidence.narrowed(goal, boiler(), 3)
+    assert not bounds.acts and all(tool.effect == "read" for tool in kept)
+    assert evidence.condition_of(goal, boiler()) is None
+    assert time.process_time() - began_s < 1.0
 
 
 def test_why_nothing_may_act_is_said() -> None:
