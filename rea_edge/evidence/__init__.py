@@ -19,7 +19,8 @@ conditions, orders, heard.
 from collections.abc import Sequence
 
 from rea_edge.bounds import Bounds
-from rea_edge.evidence.words import IF, words
+from rea_edge.evidence.words import IF
+from rea_edge.evidence.words import words as words_of
 from rea_edge.records import Criterion, Tool
 
 _ANY = 1 << 30
@@ -37,7 +38,7 @@ def narrowed(goal: str, tools: Sequence[Tool], commands: int) -> tuple[tuple[Too
 
 def condition_of(goal: str, tools: Sequence[Tool]) -> Criterion | None:
     """What a goal makes the condition of all its acts; None where it has no word of a condition or is not certain."""
-    if not words(goal) & IF:
+    if not words_of(goal) & IF:
         return None
     # Two MiB that a node without such goals does not pay.
     from rea_edge.evidence.heard import Heard

@@ -13,9 +13,10 @@ from rea_edge.evidence.naming import is_of_heat, of_act, taught_by, telling_of
 from rea_edge.evidence.orders import Orders, Plan
 from rea_edge.evidence.values import few_of, only
 from rea_edge.evidence.words import ASKING, COMMON, POLITE, PRONOUN, QUESTION, first_word, numbers, plain, words
-from rea_edge.records import Args, Criterion, Tool
+from rea_edge.records import Args, Call, Calls, Criterion, Tool
 
 LONGEST = 1000  # characters of a goal that orders anything: more is prose, and would take long to hear
+_MARKS = " .!?。！？"
 LARGEST = 1e15  # a number from which on floats are no longer exact is none that anybody means
 
 
@@ -23,7 +24,7 @@ class Heard:
     """A goal beside what the examples teach."""
 
     def __init__(self, goal: str, tools: Sequence[Tool], commands: int) -> None:
-        goal = plain(goal)
+        self._text = goal = plain(goal)
         self._reads = [tool for tool in tools if tool.effect == "read"]
         self._acts = [tool for tool in tools if tool.effect != "read"]
         self._taught = taught_by(tools)
@@ -48,6 +49,8 @@ class Heard:
 
     def narrowed(self) -> tuple[tuple[Tool, ...], Bounds]:
         """The tools that the goal speaks for, cut down to what it says, and the bounds of a line."""
+        if (example := self._example()) is not None:
+            return self._as_taught(example)
         reads = [some for tool in self._reads if (some := self._read(tool))]
         places = {tool.name: found for tool in reads if self._test and (found := self._paths(tool))}
         # What is compared is one thing in one place, or nothing is.
@@ -65,6 +68,24 @@ class Heard:
             why="" if acts or self._asks or not self._is_an_order() else self._why_not(plan),
         )
         return (*reads, *_merged([act.tool for act in acts])), bounds
+
+    def _example(self) -> Call | None:
+        """The call of the example that says the same, but for its punctuation marks at the end."""
+        said = self._text.strip(_MARKS)
+        same = [one.act for one in self._lessons if isinstance(one.decision, Calls) and one.say.strip(_MARKS) == said]
+        return same[0] if len(same) == 1 else None
+
+    def _as_taught(self, call: Call) -> tuple[tuple[Tool, ...], Bounds]:
+        tool = next(tool for tool in (*self._reads, *self._acts) if tool.name == call.name)
+        fixed: Args = {key: value for key, value in call.args.items() if isinstance(value, str | int | float)}
+        shapes = {
+            key: only([fixed[key]]) if key in fixed else shape for key, shape, _ in parameters(tool) if key in call.args
+        }
+        kept = msgspec.structs.replace(
+            tool, parameters={**tool.parameters, "properties": shapes, "required": [*shapes]}
+        )
+        acts = (Asked(call.name, fixed),) if tool.effect != "read" else ()
+        return (kept,), Bounds(plain=True, reads=not acts or self._commands > 1, acts=acts)
 
     def condition(self) -> Criterion | None:
         """The condition of all acts, where there are some and all is certain."""
