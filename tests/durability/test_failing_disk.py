@@ -17,6 +17,7 @@ from tests.durability.crashed import check_journal_ahead
 from tests.durability.recording import ROOT
 from tests.durability.tampering import attached, counted, tampered, tampering, watching
 from tests.durability.test_borders import Told, check, check_prefix
+from tests.durability.test_intake import IN_A_HURRY
 from tests.durability.test_killed_daemon import rehearsed
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import House, endpoint_table, finish, script, wait_online
@@ -73,7 +74,7 @@ def test_a_run_whose_disk_fails_at_any_call_stops_there_and_ends_after_the_next_
     stopped = [failed_at(tmp_path / f"{call}-{number}", (call, number), error, told) for call, number in chosen]
     # What is not told is what SQLite does on its own account after a good commit, and the witness.
     assert set(stopped) <= {"StoreBroken", "StoreFull", "StoreUnusable", ""}, stopped
-    assert stopped.count("") < len(stopped) / 2
+    assert errors or stopped.count("") < len(stopped) / 2, "a share of all calls: two drawn ones have none"
 
 
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
@@ -82,7 +83,8 @@ def test_a_daemon_whose_disk_fails_at_any_call_ends_every_task_as_promised(
     mosquitto: Mosquitto, make_house: MakeHouse, lives: int, error: str
 ) -> None:
     with ScriptedEndpoint(script(*ANSWERS)) as endpoint:
-        house = make_house(mosquitto, extra=endpoint_table(endpoint.url, steps=40, tokens=1_000_000, queue=500))
+        table = endpoint_table(endpoint.url, steps=40, tokens=1_000_000, queue=500)
+        house = make_house(mosquitto, extra=f"{table}\n{IN_A_HURRY}")
         moments = rehearsed(house)
         chosen = random.Random(error).sample(moments, lives or len(moments))
         names = [f"k{number}" for number in range(len(chosen))]

@@ -20,6 +20,7 @@ from tests.e2e.test_crashes import check
 
 RINGS_EVERY = 10  # one task in so many acts; the others only cost a question
 AT_ONCE = 40
+IN_A_HURRY = '[queue]\nrate = "120/second"\nburst = 10000'  # else one sender's thousands take half an hour
 RINGING, SAYING = script(call("ring"), finish("It rang.")), script(finish("It is so."))
 
 
@@ -91,7 +92,7 @@ def test_no_task_is_lost_or_run_twice_while_daemon_and_broker_are_killed(
     goals = {f"i{n}": f"Ring the bell, number {n}." if n % RINGS_EVERY == 0 else f"Say {n}." for n in range(tasks)}
     model = Model()
     with ScriptedEndpoint(model) as endpoint:
-        extra = f"{endpoint_table(endpoint.url)}\n[task.default]\nmin_observations = 0"
+        extra = f"{endpoint_table(endpoint.url)}\n[task.default]\nmin_observations = 0\n{IN_A_HURRY}"
         house = make_house(broker, protocol=protocol, extra=extra).start()
         settings = LinkSettings(url=broker.url, client_id="sender", protocol=protocol, reconnect_min_s=0.1)
         trouble = Trouble(house, broker, tasks, kills, broker_kills)
