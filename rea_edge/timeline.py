@@ -89,6 +89,13 @@ def today(line: Timeline) -> float | None:
     return line.wall + line.lived_s - line.wall_s
 
 
+def before(now: Moment, seconds: float) -> Moment:
+    """The moment that was so long ago; in a boot that has not lasted so long, its begin."""
+    seconds = min(seconds, now.boot_s)
+    wall = None if now.wall is None else now.wall - seconds
+    return Moment(boot=now.boot, boot_s=now.boot_s - seconds, wall=wall)
+
+
 def away_s(last: Moment | None, now: Moment) -> float:
     """The most time that may have passed since a moment; for ever, where nothing says how long."""
     if last is None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rea_edge.timeline import OFF_MAX_S, Moment, Timeline, Trust, away_s, judged, onward, today
+from rea_edge.timeline import OFF_MAX_S, Moment, Timeline, Trust, away_s, before, judged, onward, today
 
 NOON = 1_800_000_000.0  # a wall time
 DAY = 86_400.0
@@ -65,6 +65,11 @@ def test_only_what_is_known_to_have_passed_counts(moments: list[Moment], lived_s
 )
 def test_the_calendar_stays_steady_within_a_boot(moments: list[Moment], wall: float | None) -> None:
     assert today(lived(*moments)) == wall
+
+
+def test_a_moment_ago_lies_in_the_same_boot() -> None:
+    assert before(at("a", 500, NOON), 60) == at("a", 440, NOON - 60)
+    assert before(at("a", 5), 60) == at("a", 0)
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,10 @@ class Life:
         with self._lock:
             self._connected, self._controls, self.news = True, controls, True
 
-    def ended(self) -> None:
-        """The connection has ended in this moment."""
+    def ended(self, silent_s: float = 0.0) -> None:
+        """The connection has ended, in this moment or (nobody knows) up to `silent_s` ago."""
         with self._lock:
-            self._up, self._controls_up = self._last_up(self._now())
+            self._up, self._controls_up = self._last_up(timeline.before(self._now(), silent_s))
             self._connected = self._controls = False
             self.news = True
 

@@ -24,6 +24,8 @@ log = logging.getLogger("rea_edge.post")
 
 GONE = "the broker has a session of this node, which began a new state: the one before is gone"
 
+SILENT = "Keep alive timeout"  # in the reason of an end that is found out late
+
 
 class Post:
     """`births()` is said first on each connection, `farewell()` last, also by the broker where we cannot.
@@ -66,6 +68,7 @@ class Post:
         self.complaints = Complaints(topics.base)
         self._given_up: set[int] = set()  # rows that could not be set aside on a full disk
         self._life = life
+        self._keepalive_s = broker.keepalive_s
         client_id = node_client_id(broker, node)
         self.presence = NodePresence(
             topics=topics,
@@ -219,5 +222,6 @@ class Post:
         return self._births()
 
     def _on_down(self, reason: str) -> None:
-        self._life.ended()
+        # Of a link that fell silent nobody knows when it broke: the broker may have kept messages for us since then.
+        self._life.ended(2 * self._keepalive_s if SILENT in reason else 0.0)
         log.warning("event=down reason=%r", reason)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import pytest
 
+from rea_edge.daemon.post import SILENT
 from rea_edge.emulated.packets import Connect, Packet, Puback, Publish
 from rea_edge.mqtt import Outgoing, Session, Will
 from tests.brokers import AnyBroker, Emulated, Mosquitto, wait_until
@@ -113,6 +114,7 @@ def test_a_dead_connection_is_noticed_and_replaced(broker: AnyBroker, settings: 
         station.post("t/x", b"x")
         station.wait_payloads(b"x")
     assert proxy.connections == 2
+    assert SILENT in station.downs[0], "so that it is known to have been away for longer"
 
 
 def test_the_will_is_published_when_the_process_is_killed_and_not_when_it_stops(
