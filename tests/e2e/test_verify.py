@@ -3,6 +3,8 @@
 And a call's id that comes again: it gets the first result, whatever happened in between.
 """
 
+import os
+import signal
 from pathlib import Path
 
 import msgspec
@@ -168,3 +170,43 @@ def test_a_call_whose_id_comes_again_gets_the_first_result_and_does_nothing(
         rows = client.data("query", {"task": "c1", "limit": 200}, "journal")
         assert isinstance(rows, dict) and msgspec.json.encode(rows).count(b'"kind":"result"') == 1
     assert len(moves(house, "asked")) == 1 and (house.folder / "bolt").read_text() == "9"
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_nothing_in_doubt_runs_again_while_a_process_of_the_daemon_before_is_alive(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto).start()
+    keys: dict[str, object] = {"id": "d1", "args": {"seconds": 1.0}}
+    with house.client(silent_s=40) as client:
+        wait_online(client)
+        client.send("call", keys, "doze")
+        wait_until(lambda: house.ledger("doze"), "it dozes", 15)
+        tool = int(house.ledger("doze")[0].split()[0].split("-")[1])
+        keeper = parent_of(tool)
+        host = parent_of(keeper)
+        # As where the kernel is slow to end them: stopped, the keeper does not see that all above it are gone.
+        os.kill(keeper, signal.SIGSTOP)
+        os.kill(host, signal.SIGKILL)
+        house.kill()
+        try:
+            house.start()
+            with pytest.raises(pytest.fail.Exception):
+                wait_until(lambda: len(house.ledger("doze")) > 1, "it must not doze again", 3.0)
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        wait_until(lambda: len(house.ledger("doze")) > 1, "it dozes again", 30)
+        assert is_gone(keeper) and is_gone(tool)
+        assert client.ask("call", keys, "doze").data == "rested"
+    first, second = (line.split()[1] for line in house.ledger("doze"))
+    assert first == second, "the same request id"
