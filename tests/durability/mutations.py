@@ -22,6 +22,7 @@ from tests.durability.recording import ROOT
 Change = tuple[str, str, str]  # file, text that stands there once, what stands there instead
 
 BORDERS = "tests/durability/test_borders.py"
+CONTROLS = "tests/durability/test_controls.py"
 POWER = "tests/durability/test_power.py"
 CUT = f"{POWER}::test_a_power_cut_at_any_moment_loses_nothing_acknowledged_and_invents_nothing"
 FIRST_CUT = f"{POWER}::test_a_power_cut_during_the_very_first_start_costs_nothing_and_is_no_loss"
@@ -74,6 +75,36 @@ MUTATIONS = (
         "an outcome that is not known is not said to be",
         (("doubt.py", 'unknown=head.effect == "once")', "unknown=False)"),),
         (BORDERS,),
+    ),
+    Mutation(
+        "a call runs again that its probe cannot tell of",
+        (("doubt.py", "may_run_again = took is False or", "may_run_again = took is not True or"),),
+        ("tests/test_doubt.py",),
+    ),
+    Mutation(
+        "a settled call is settled once more",
+        (("loop.py", "case _, Settled(n=n) if settled.is_open(run, n):", "case _, Settled():"),),
+        ("tests/test_settled.py",),
+    ),
+    Mutation(
+        "a cancel that came before its task is forgotten",
+        (("mailbox.py", "cancel = early.take(tx, who, request_id, self._clock())", "cancel = None"),),
+        (f"{CONTROLS}::test_a_control_at_a_sampled_border_is_as_one_in_some_order",),
+    ),
+    Mutation(
+        "a call starts whose cancel came behind its intent",
+        (("runner.py", "held.run.cancel is None and not cancel.cancelled", "True"),),
+        (CONTROLS, "-m", "slow", "-k", "cancel"),
+    ),
+    Mutation(
+        "an end is written over a cancel that was acknowledged",
+        (("journal.py", "if wanted and isinstance(wanted[-1], Ended) and any(", "if False and any("),),
+        (CONTROLS, "-m", "slow", "-k", "cancel"),
+    ),
+    Mutation(
+        "tools that act once do not wait for a release",
+        (("gate.py", 'if policy.lost is not None and effect == "once":', "if False:"),),
+        ("tests/e2e/test_lost_state.py",),
     ),
     Mutation(
         "unclean starts are not counted",
@@ -168,7 +199,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the check sum of an event is not compared",
-        (("store/reading.py", 'if crc == crc_of("event", columns):', "if True:"),),
+        (("store/reading.py", 'crc == crc_of("event", columns) and', ""),),
         (QUARANTINE,),
     ),
     Mutation(
