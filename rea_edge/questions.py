@@ -25,7 +25,10 @@ def switched(run: Run, event: Switched) -> Run:
     left_out = retold(run.history[: run.first], run.begun, event.protocol)
     history = left_out + retold(run.history[run.first : -run.malformed], run.begun, event.protocol)
     first = min(len(left_out), max(len(history) - 1, 0))
-    return structs.replace(run, begun=begun, history=history, first=first, malformed=0, sent="")
+    notes = (*run.unheard, *run.notes)
+    return structs.replace(
+        run, begun=begun, history=history, first=first, malformed=0, sent="", notes=notes, unheard=()
+    )
 
 
 def moved(run: Run, event: Moved) -> Run:
@@ -53,6 +56,8 @@ def asked(run: Run, event: Asked) -> Run:
         history=history,
         told=(),
         notes=run.notes[event.notes :],
+        # Told behind an answer that could not be read, which a switch leaves out.
+        unheard=(*run.unheard, *run.notes[: event.notes]) if run.malformed else (),
         first=event.first,
         used=budget.reserve(run.used, event.reserved),
         reserved=event.reserved,

@@ -199,6 +199,7 @@ class Run(Frozen, frozen=True, kw_only=True):
     because: str = ""  # what a guard found true, until its act has returned
     told: tuple[Told, ...] = ()
     notes: tuple[str, ...] = ()  # what people have said meanwhile, to be told with the next question
+    unheard: tuple[str, ...] = ()  # those that were told and would go with a change of protocol
     done: tuple[Done, ...] = ()
     observations: int = 0  # calls that returned a value
     answers: tuple[str, ...] = ()  # protocol command: sentences rendered from results

@@ -21,6 +21,7 @@ from rea_edge.records import (
     Settled,
 )
 from tests.test_loop import ALARM, READ, answer, asked, call, ready, returned
+from tests.test_switch import garbled, switched
 
 LOST = Fault(fault="crashed", message="killed")
 NATIVE = Raw(
@@ -79,6 +80,18 @@ def test_what_is_said_between_a_question_and_its_row_is_not_lost() -> None:
     run = apply(run, effect.asked)  # made before the word came in
     assert len(run.notes) == 1
     assert b"whose outcome was unknown" not in context.body(run, effect.asked)
+
+
+def test_what_was_said_between_answers_that_could_not_be_read_is_said_again_in_the_next_protocol() -> None:
+    run = doubtful("react")
+    assert run.begun is not None
+    run = msgspec.structs.replace(run, begun=msgspec.structs.replace(run.begun, next_protocol="json"))
+    run = apply(garbled(run, 1), Settled(n=1, outcome="done", by="ann"))
+    run = apply(garbled(run, 2), switched())
+    effect = next_effect(run)
+    assert isinstance(effect, Ask)
+    body = context.body(apply(run, effect.asked), effect.asked)
+    assert body.count(b"whose outcome was unknown") == 1
 
 
 def test_a_call_is_settled_after_the_end_of_its_run_and_nothing_else_changes() -> None:
