@@ -44,6 +44,7 @@ from rea_edge.store import Reading, RunRow, Transaction
 from rea_edge.topics import Topics
 from rea_edge.wire import PUBLISH_MAX, ErrorBody, EventKind, Reply, TaskEvent, TaskState
 
+STATE_KEEP_S = 86_400.0  # what is retained is to be believed for so long; longer, and it was brought back by somebody
 TEXT_MAX = 6144  # bytes, as JSON, of one text in a state or live event
 LINE_MAX = PUBLISH_MAX - 2048  # bytes of one line of a listing: a reply always holds at least one
 _ROOM = 1024  # bytes left for the envelope when a body is cut to `PUBLISH_MAX`
@@ -64,6 +65,11 @@ class Report:
         """Now in RFC 3339, or None while the clock is not trusted."""
         return rfc3339(self._clock())
 
+    def until(self, seconds: float = STATE_KEEP_S) -> str | None:
+        """When what is said now is to be believed no more, or None while the clock is not trusted."""
+        now = self._clock()
+        return None if now is None else rfc3339(now + seconds)
+
     def up_ms(self) -> int:
         return int((time.monotonic() - self._up_since_s) * 1000)
 
@@ -77,7 +83,12 @@ class Report:
     def state_message(self, row: RunRow, run: Run) -> Outgoing:
         """The state of a running task, to be told from memory."""
         topic = self._topics.state(row.who, row.id)
-        return Outgoing(topic=topic, payload=msgspec.json.encode(self.state_of(row, run)), qos=1, retain=True)
+        return Outgoing(
+            topic=topic,
+            payload=msgspec.json.encode(self.state_of(row, run)),
+            retain=True,
+            expires_in_s=int(STATE_KEEP_S),
+        )
 
     def publish_again(self, tx: Transaction, row: RunRow, run: Run) -> None:
         """As `publish`, for what was told before: somebody may have ended a newer task in between."""
@@ -129,6 +140,7 @@ class Report:
             dry_run=run.job.dry_run,
             trace=run.job.trace,
             at=self.at(),
+            until=self.until(),
             up_ms=self.up_ms(),
         )
         return _without_oldest_calls(state)

@@ -72,6 +72,14 @@ class Topics:
     def state(self, who: str, task_id: str) -> str:
         return f"{self.base}/out/{who}/task/{task_id}/state"
 
+    def state_of(self, topic: str) -> tuple[str, str] | None:
+        """Whose task a state is about, and its id; None for any other topic."""
+        match topic.removeprefix(f"{self.base}/out/").split("/"):
+            case [who, "task", task_id, "state"] if is_name(who) and is_name(task_id):
+                return who, task_id
+            case _:
+                return None
+
     def event(self, who: str, task_id: str) -> str:
         return f"{self.base}/out/{who}/task/{task_id}/event"
 
@@ -104,6 +112,11 @@ class Topics:
     def claims(self) -> str:
         """Where nodes of one id find out about each other."""
         return f"{self.base}/out/_self/who"
+
+    @property
+    def own(self) -> str:
+        """The filter for all that this node says."""
+        return f"{self.base}/out/#"
 
     def person(self, who: str) -> str:
         """The filter for everything this node says to `who`."""

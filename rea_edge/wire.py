@@ -106,6 +106,7 @@ class TaskState(Published, frozen=True, kw_only=True):
     dry_run: bool = False
     trace: str = ""
     at: str | None = None
+    until: str | None = None  # a state that stands for longer was brought back by a broker or a bridge
     up_ms: int = 0
 
 
@@ -165,4 +166,5 @@ class NodeStatus(Published, frozen=True, kw_only=True):
     faults: list[str] = field(default_factory=list)
     budgets: dict[str, BudgetLeft] = field(default_factory=dict)  # by limit, of all tasks together
     at: str | None = None
+    until: str | None = None
     up_ms: int = 0

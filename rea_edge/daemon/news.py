@@ -3,17 +3,19 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from rea_edge import marks
 from rea_edge.daemon.health import Health
 from rea_edge.daemon.post import Post
-from rea_edge.daemon.view import StateWord, View
+from rea_edge.daemon.view import HEALTH_KEEP_S, HEALTH_S, StateWord, View
 from rea_edge.mqtt import Outgoing
+from rea_edge.report import STATE_KEEP_S
 from rea_edge.topics import Topics
 
-HEALTH_S = 60.0
+OFFLINE_KEEP_S = 30 * 86_400  # for as long it is worth knowing that there was such a node
 
 
 class News:
@@ -28,15 +30,17 @@ class News:
         self._state_dir = state_dir
         self._post = post
         self._health_due_s = 0.0
+        self._refresh_due_s = float("inf")
         self._told_status: tuple[StateWord, tuple[str, ...]] | None = None
         self._told_exam: int | None = None
 
     def births(self) -> list[Outgoing]:
         self._told_status = (self._health.state(), tuple(self._health.faults()))
+        self._refresh_due_s = time.monotonic() + STATE_KEEP_S / 2
         return [self._status(self._health.state()), self._card()]
 
     def farewell(self) -> Outgoing:
-        return self._status("offline")
+        return msgspec.structs.replace(self._status("offline"), expires_in_s=OFFLINE_KEEP_S)
 
     def turn(self) -> None:
         """Say what is due: health once a minute, status and card where they changed."""
@@ -45,10 +49,13 @@ class News:
         if self._post().state.connected and marks.stamp(self._state_dir) != self._told_exam:
             self._post().tell(self._card())
         now_s = time.monotonic()
+        if now_s >= self._refresh_due_s and self._post().state.connected:
+            for out in self.births():
+                self._post().tell(out)
+            self._post().refresh()
         if now_s >= self._health_due_s and self._post().state.connected:  # it is dropped where nobody can hear it
             self._health_due_s = now_s + HEALTH_S
-            health = Outgoing(topic=self._topics.all("health"), payload=self._view.health(), qos=0, retain=True)
-            self._post().tell(health)
+            self._post().tell(self._retained("health", self._view.health(), HEALTH_KEEP_S, qos=0))
 
     def tell_status_if_changed(self) -> None:
         now = (self._health.state(), tuple(self._health.faults()))
@@ -58,8 +65,13 @@ class News:
 
     def _card(self) -> Outgoing:
         self._told_exam = marks.stamp(self._state_dir)
-        return Outgoing(topic=self._topics.all("card"), payload=self._view.card(), retain=True)
+        return self._retained("card", self._view.card(), STATE_KEEP_S)
 
     def _status(self, state: StateWord) -> Outgoing:
-        payload = msgspec.json.encode(self._view.status(state))
-        return Outgoing(topic=self._topics.all("status"), payload=payload, retain=True)
+        return self._retained("status", msgspec.json.encode(self._view.status(state)), STATE_KEEP_S)
+
+    def _retained(
+        self, what: Literal["status", "card", "health"], payload: bytes, keep_s: float, qos: int = 1
+    ) -> Outgoing:
+        topic = self._topics.all(what)
+        return Outgoing(topic=topic, payload=payload, qos=qos, retain=True, expires_in_s=int(keep_s))

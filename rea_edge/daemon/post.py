@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from rea_edge.config import Broker
 from rea_edge.daemon.complaints import Complaints
 from rea_edge.daemon.fitting import shorter
+from rea_edge.daemon.ghosts import Ghosts
 from rea_edge.daemon.life import Life
 from rea_edge.daemon.presence import NodePresence
 from rea_edge.daemon.running import RunningStates
 from rea_edge.dial import controls_client_id, link_settings, node_client_id, standby_client_id
 from rea_edge.errors import StoreBroken, StoreFull
 from rea_edge.mqtt import Controls, Incoming, Link, LinkState, Outgoing, Session, Will, verdict
-from rea_edge.report import Report
+from rea_edge.report import STATE_KEEP_S, Report
 from rea_edge.store import Store
 from rea_edge.topics import Topics
 from rea_edge.wire import PUBLISH_MAX
@@ -70,6 +71,14 @@ class Post:
         self._life = life
         self._keepalive_s = broker.keepalive_s
         client_id = node_client_id(broker, node)
+        self.ghosts = Ghosts(
+            store=store,
+            topics=topics,
+            report=report,
+            tell=lambda out: self._link.tell(out),
+            wake=lambda: self._link.wake(),
+            births=births,
+        )
         self.presence = NodePresence(
             topics=topics,
             store=store,
@@ -87,6 +96,8 @@ class Post:
                 subscriptions=(topics.control_fences, *topics.controls),
                 fence=lambda: topics.control_fence(self.session),
             ),
+            look=topics.own,
+            found=self._look_at,
             presence=self.presence.for_link(standby_client_id(client_id)),
             accept=self._accept,
             pull=self._pull,
@@ -121,6 +132,11 @@ class Post:
             *self.presence.words(),
         ]
 
+    def refresh(self) -> None:
+        """Say again how running tasks get on, before it expires."""
+        self._running.again()
+        self._link.wake()
+
     def figures(self) -> dict[str, object]:
         state = self._link.state
         return {
@@ -130,6 +146,7 @@ class Post:
             "dropped": state.dropped_qos0 + state.dropped_qos1,
             "controls": state.controls,
             "refused": self.complaints.counts,
+            "repaired": self.ghosts.repaired,
             "last_error": state.last_error,
         }
 
@@ -144,6 +161,14 @@ class Post:
         except StoreBroken as exc:
             self._fatal(exc)
             return False
+
+    def _look_at(self, incoming: Incoming) -> None:
+        try:
+            self.ghosts.found(incoming)
+        except StoreFull as exc:
+            log.error("event=not_repaired topic=%s detail=%r", incoming.topic, str(exc))
+        except StoreBroken as exc:
+            self._fatal(exc)
 
     def _pull(self, limit: int) -> Sequence[Outgoing]:
         # Rows first: a run's acceptance is among them, and how it gets on must not overtake that.
@@ -163,6 +188,7 @@ class Post:
                 qos=row.qos,
                 retain=row.retain,
                 correlation=row.correlation,
+                expires_in_s=int(STATE_KEEP_S) if row.retain and row.payload else None,
             )
             for row in rows
         ]
@@ -200,7 +226,7 @@ class Post:
         except StoreBroken as exc:
             self._fatal(exc)
         last = self._farewell()
-        return Will(topic=last.topic, payload=last.payload, qos=1, retain=True)
+        return Will(topic=last.topic, payload=last.payload, expires_in_s=last.expires_in_s)
 
     def _on_connected(self, old: bool) -> None:
         """A state that never connected, and a broker that knows this node: there was another state before."""
@@ -219,7 +245,9 @@ class Post:
         log.info("event=up protocol=%s session=%d present=%s", session.protocol, self.session, session.present)
         self._life.began(controls=session.controls)
         self._running.again()
-        return self._births()
+        births = self._births()
+        self.ghosts.begin(births)
+        return births
 
     def _on_down(self, reason: str) -> None:
         # Of a link that fell silent nobody knows when it broke: the broker may have kept messages for us since then.

@@ -11,12 +11,11 @@ from rea_edge.daemon.life import Life
 from rea_edge.errors import RunUnreadable, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import decode_job, followed, run_from
 from rea_edge.records import Ended, Frozen, Run
-from rea_edge.report import Report
+from rea_edge.report import STATE_KEEP_S, Report
 from rea_edge.store import RunRow, Store, Transaction
 
 log = logging.getLogger("rea_edge.upkeep")
 
-STATE_KEEP_S = 86_400.0  # after the end of a task its state is taken off the broker: time enough to be read
 RESEND_S = 86_400.0  # that a sender may go on to send a request; early cancels and states wait as long
 KEEP_UNDATED = 20_000  # names of runs that ended while the clock was not trusted
 CROWDED = 0.6  # of the file's room; well below where the store accepts no run

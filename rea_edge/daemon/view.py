@@ -18,6 +18,8 @@ from rea_edge.wire import PUBLISH_MAX, BudgetLeft, NodeStatus, QueryRequest, Tas
 if TYPE_CHECKING:
     from rea_edge.marks import Marks
 
+HEALTH_S = 60.0  # between two words on it
+HEALTH_KEEP_S = 3 * HEALTH_S
 GOAL_MAX = 1024  # bytes, as JSON, of a goal above its journal
 StateWord = Literal["online", "degraded", "offline"]
 
@@ -72,6 +74,7 @@ class View:
             faults=[fault[:300] for fault in self._faults()[:40]],
             budgets=self._budgets(),
             at=self._report.at(),
+            until=None if state == "offline" else self._report.until(),
             up_ms=self._report.up_ms(),
         )
 
@@ -95,6 +98,7 @@ class View:
             "limits": self._settings.limits,
             "identity": self._settings.access.identity,
             "at": self._report.at(),
+            "until": self._report.until(),
         }
         payload = msgspec.json.encode(card)
         if len(payload) > PUBLISH_MAX:
@@ -104,7 +108,8 @@ class View:
         return payload
 
     def health(self) -> bytes:
-        return msgspec.json.encode({"at": self._report.at(), "up_ms": self._report.up_ms(), **self._health()})
+        now = {"at": self._report.at(), "until": self._report.until(HEALTH_KEEP_S), "up_ms": self._report.up_ms()}
+        return msgspec.json.encode({**now, **self._health()})
 
     def unknown(self) -> dict[str, object]:
         """Calls of which nobody knows whether they took effect: how many, and the newest."""

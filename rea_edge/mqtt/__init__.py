@@ -1,6 +1,6 @@
 """The link to the broker; the only owner of paho. Holds no topics of ours and no meaning of a payload.
 
-Files import in this order: limits, messages, backoff, fence, refusals, sharing, suspects, versions, waiting, window,
+Files import in this order: limits, messages, backoff, fence, look, refusals, sharing, suspects, versions, waiting, window,
 packets, settings, line, client, connection, feed, bell, life, link.
 """
 

@@ -9,7 +9,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from rea_edge.mqtt.limits import Limits
-from rea_edge.mqtt.messages import Incoming, Outgoing, Protocol
+from rea_edge.mqtt.messages import Incoming, Outgoing, Protocol, Will
 from rea_edge.mqtt.packets import PacketSocket, Stream
 from rea_edge.mqtt.settings import Address, LinkSettings, tls_context
 
@@ -112,6 +112,14 @@ def publish_properties(out: Outgoing) -> Properties | None:
         properties.ResponseTopic = out.response_topic
     if out.correlation is not None:
         properties.CorrelationData = out.correlation
+    return properties
+
+
+def will_properties(will: Will) -> Properties | None:
+    if will.expires_in_s is None:
+        return None
+    properties = _properties(PacketTypes.WILLMESSAGE)
+    properties.MessageExpiryInterval = max(0, min(will.expires_in_s, OPTION_MOST))
     return properties
 
 

@@ -25,10 +25,12 @@ from rea_edge.mqtt.client import (
     number_in,
     publish_properties,
     readable_topic,
+    will_properties,
 )
 from rea_edge.mqtt.fence import Fence
 from rea_edge.mqtt.limits import TOPIC_MOST, Limits
 from rea_edge.mqtt.line import Ears, Line, NotAccepted
+from rea_edge.mqtt.look import Look
 from rea_edge.mqtt.messages import Outgoing, Protocol
 from rea_edge.mqtt.packets import PacketSocket
 from rea_edge.mqtt.settings import address_of
@@ -76,6 +78,7 @@ class Connection:
         self._ears = ears
         self._fence = Fence(ears.fence, nonce)
         self._intake = True
+        self._look = Look(line.look)
         self._held: list[paho.MQTTMessage] | None = None
         self.window = WINDOW
         self.limits = Limits()
@@ -253,11 +256,14 @@ class Connection:
     def _on_subscribe(
         self, _client: paho.Client, _user: object, _mid: int, codes: list[ReasonCode], _properties: Properties | None
     ) -> None:
+        if self.stage == "up":  # of the look
+            return self.send(Outgoing(topic=self._look.echo, payload=self._fence.nonce, qos=0))
         pairs = zip(self._heard, codes, strict=False)
         self.refused += tuple(name for name, code in pairs if code.is_failure)
         for name in self.refused:
             log.error("event=subscription_refused filter=%r", name)
         self.stage = "up"
+        return None
 
     def _on_message(self, client: paho.Client, _user: object, message: paho.MQTTMessage) -> None:
         if not self._intake:
@@ -271,12 +277,25 @@ class Connection:
         elif (topic := readable_topic(message)) is None:
             self.unreadable += 1
             log.warning("event=topic_not_utf8")
+        elif self._look.hears(topic):
+            self._looked_at(topic, message)
         elif not self._fence.hear(topic, bytes(message.payload)):
             incoming = incoming_from(topic, message, waited=self._may_have_waited(), controls=self.line.controls)
             if not self._ears.accept(incoming) and message.qos:
                 raise NotAccepted
         if message.qos:
             client.ack(message.mid, message.qos)
+
+    def _looked_at(self, topic: str, message: paho.MQTTMessage) -> None:
+        if topic == self._look.echo:
+            self._end_look()
+        elif message.retain:
+            self._look.found()
+            self._ears.found(incoming_from(topic, message, waited=True, controls=False))
+
+    def _end_look(self) -> None:
+        self._look.end()
+        self._client.unsubscribe(self._look.filter)
 
     def _must_hold(self, message: paho.MQTTMessage) -> bool:
         if self._held is None or readable_topic(message) in self.line.presence:
@@ -332,7 +351,8 @@ class Connection:
         will = self._ears.before_connect()
         if will is not None:
             qos, retain = min(will.qos, self.line.will_qos), will.retain and self.line.will_retain
-            self._client.will_set(will.topic, will.payload, qos, retain)
+            properties = will_properties(will) if self.protocol == "5" else None
+            self._client.will_set(will.topic, will.payload, qos, retain, properties)
         self._fence.prepare()
 
     def _may_have_waited(self) -> bool:
@@ -361,6 +381,13 @@ class Connection:
                 self.send(Outgoing(topic=self._fence.topic, payload=self._fence.nonce))
             else:
                 self._fence.has_no_room(now)
+        elif self._look.stage == "before" and self._fence.seen and self.writable and self.limits.wildcards:
+            self._look.begin(now)
+            # QoS 0: no queue holds it up. Retained only where it was kept: what is said meanwhile is not looked at.
+            options = SubscribeOptions(qos=0)
+            self._client.subscribe(self._look.filter, options=options if self.protocol == "5" else None)
+        elif self._look.over_due(now):
+            self._end_look()
 
     def _give_up(self, out: Outgoing, reason: int, why: str) -> None:
         log.error("event=publish_refused topic=%r reason=%r", out.topic, why)

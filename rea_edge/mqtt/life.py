@@ -38,6 +38,7 @@ class Calls(Struct, frozen=True, kw_only=True):
     admitted: Callable[[], Admission]
     came_up: Callable[[], Sequence[Outgoing]]
     shorter: Callable[[bytes, int], bytes | None]
+    found: Callable[[Incoming], None]
     fence: Callable[[], str] | None
     controls_fence: Callable[[], str] | None
 
@@ -124,6 +125,7 @@ class Life:
                 before_connect=lambda: None,
                 connected=lambda present: None,
                 shorter=self._calls.shorter,
+                found=self._calls.found,
                 fence=None,
             )
         return Ears(
@@ -132,6 +134,7 @@ class Life:
             before_connect=self._no_will if line.controls else self._one_will,
             connected=(lambda present: None) if line.controls else self._calls.connected,
             shorter=self._calls.shorter,
+            found=self._calls.found,
             fence=self._calls.controls_fence if line.controls else self._calls.fence,
         )
 

@@ -13,11 +13,12 @@ class NotAccepted(Exception):
 
 
 class Ears(Struct, frozen=True, kw_only=True):
-    """What a connection tells its owner. `acknowledged` gets the reason code, None for good. `shorter` gives a payload
-    of at most so many bytes for one that is too large for the broker, None where there is none.
+    """What a connection tells its owner.
 
-    `before_connect` is called when the broker is reached, right before the CONNECT that carries its will, and
-    `connected` when it was taken, before anything is accepted: whether the broker had kept our session.
+    `acknowledged` gets the reason code, None for good, `found` what a look finds. `shorter` gives a payload of at most so
+    many bytes for one that is too large for the broker, None where there is none. `before_connect` is called when the
+    broker is reached, right before the CONNECT that carries its will, and `connected` when it was taken, before anything
+    is accepted: whether the broker had kept our session.
     """
 
     accept: Callable[[Incoming], bool]
@@ -25,6 +26,7 @@ class Ears(Struct, frozen=True, kw_only=True):
     before_connect: Callable[[], Will | None]
     connected: Callable[[bool], None]
     shorter: Callable[[bytes, int], bytes | None]
+    found: Callable[[Incoming], None]
     fence: Callable[[], str] | None
 
 
@@ -39,4 +41,5 @@ class Line(Struct, frozen=True, kw_only=True):
     will_retain: bool = True
     will_qos: int = 1
     presence: tuple[str, ...] = ()  # topics of our own that are heard at once, QoS 0, also while the rest is held
+    look: str = ""  # a filter: what is retained below it is looked at once
     standby: bool = False  # it only watches

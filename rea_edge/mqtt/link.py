@@ -52,6 +52,7 @@ class Link:
     `on_connected(old)`: before anything is accepted; whether the broker kept a session that this link has not made.
     `fence()`: the topic of this connection's fence (asked after `before_connect`), to be covered by `subscriptions`
     and unique on its last level; without it `Incoming.waited` is a guess.
+    `look`: a filter; once on each connection, behind the fence, what is retained below it is given to `found(incoming)`.
     `presence`: see there; while it says no, nothing is connected but a watcher.
     `controls`: a second session for what must not wait, over which also goes what is told as `urgent`. Where the broker
     allows no second one all of it goes over one session, see `LinkState.controls`.
@@ -74,6 +75,8 @@ class Link:
         refused: Callable[[Outgoing, int], None] = lambda _out, _reason: None,
         shorter: Callable[[bytes, int], bytes | None] = lambda _payload, _most: None,
         presence: Presence | None = None,
+        look: str = "",
+        found: Callable[[Incoming], None] = lambda _incoming: None,
     ) -> None:
         """Raises `ConfigInvalid` for settings that cannot work."""
         check_settings(settings)
@@ -90,6 +93,8 @@ class Link:
         self._fence = fence
         self._shorter = shorter
         self._presence = presence
+        self._look = look
+        self._found = found
         self._admitted = presence.admitted if presence is not None else _always
         self._will_retain, self._will_qos = True, 1
         self._sharing = Sharing(wanted=controls is not None)
@@ -182,6 +187,7 @@ class Link:
             admitted=self._admitted,
             came_up=self._came_up,
             shorter=self._shorter,
+            found=self._found,
             fence=self._fence,
             controls_fence=self._controls.fence if self._controls is not None else None,
         )
@@ -213,6 +219,7 @@ class Link:
             subscriptions=self._subscriptions,
             will_retain=self._will_retain,
             will_qos=self._will_qos,
+            look=self._look,
         )
         if self._controls is None:
             return [structs.replace(main, presence=presence)]

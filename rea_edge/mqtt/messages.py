@@ -70,6 +70,7 @@ class Will(Struct, frozen=True, kw_only=True):
     payload: bytes
     qos: int = 1
     retain: bool = True
+    expires_in_s: int | None = None
 
 
 class Session(Struct, frozen=True, kw_only=True):
