@@ -107,7 +107,12 @@ class Upkeep:
     def _queue_dropped(self) -> bool:
         """States that went from a full outbox are made again from their runs, once it is half empty."""
         rows = self._store.dropped(AT_ONCE)
-        if not rows or not self._store.has_room():
+        if not rows:
+            return False
+        if self._store.usage().outbox_published:
+            with self._store.transaction():  # what was published goes with it, and nobody else may write for long
+                pass
+        if not self._store.has_room():
             return False
         with self._store.transaction() as tx:
             for row in rows:

@@ -170,11 +170,13 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     floors, daemons, bares = [], [], []
-    with EmulatedBroker() as broker, ScriptedEndpoint(script) as endpoint, tempfile.TemporaryDirectory() as name:
+    with ScriptedEndpoint(script) as endpoint, tempfile.TemporaryDirectory() as name:
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
             floors.append(floor_once())
-            daemons.append(Daemon(broker, endpoint))
+            # A new state at a broker that knows the node is a lost one, and such a node is never online.
+            with EmulatedBroker() as broker:
+                daemons.append(Daemon(broker, endpoint))
             bares.append(bare_once(endpoint.url, Path(name)))
     middle = statistics.median
     floor_cpu, floor_rss, floor_pss = (middle(row[place] for row in floors) for place in range(3))
