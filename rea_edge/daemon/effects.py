@@ -35,11 +35,9 @@ from rea_edge.records import (
     Tool,
     Verify,
 )
-from rea_edge.redact import redacted
 from rea_edge.rules import criterion_of
 from rea_edge.store import Store
 from rea_edge.toolbox import Toolbox
-from rea_edge.visible import visible
 
 if TYPE_CHECKING:
     from rea_edge.bounds import Bounds
@@ -147,6 +145,8 @@ class NodeEffects:
         )
 
     def ask(self, run: Run, body: bytes, seconds: float, cancel: Cancel) -> Answer:
+        from rea_edge.redact import redacted
+
         begun = run.begun
         assert begun is not None
         answer = self.endpoints.ask(begun.endpoint, body, self._for_run(run.job, begun), seconds, cancel)
@@ -207,6 +207,8 @@ class NodeEffects:
         return result if denied is None else Fault(fault="denied", message=denied)
 
     def _run(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+        from rea_edge.visible import visible
+
         ended = threading.Event()
         cancel.subscribe(ended.set)
         try:
