@@ -210,10 +210,6 @@ def _left_out(rounds: int) -> bytes:
     return bytes(message_of(role="user", content=f"({rounds} earlier {noun} left out here to save room.)"))
 
 
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
-
-
 def _text_of(message: Args) -> str:
     content = message.get("content")
     if isinstance(content, str) and content.strip():
