@@ -1,5 +1,6 @@
 """What memory our processes hold, and giving back what the allocator keeps. Decides nothing: limits are the guard's."""
 
+import ctypes
 import os
 from collections.abc import Iterable
 
@@ -23,8 +24,6 @@ def trim() -> bool:
 
     The caller drops its caches and collects garbage first, or there is little to give.
     """
-    import ctypes  # only here: most daemons never get near their limit, and it costs a megabyte
-
     try:
         release = ctypes.CDLL(None).malloc_trim
     except AttributeError:
