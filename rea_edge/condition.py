@@ -14,7 +14,7 @@ from typing import TypeGuard
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from rea_edge.basics import Criterion, Op
+from rea_edge.records import Criterion, Op
 
 PATH_LENGTH = 40
 

@@ -1,7 +1,7 @@
 """Every noun as a frozen `msgspec.Struct`. Holds shapes only: no logic beyond a derived name, no I/O.
 
-Three families: what a tool declares and returns, what happens in a run (decision, event, effect, run), and
-what is on the wire. Unions are tagged with the key `kind`. Bodies that must keep their bytes are `Raw`.
+What a tool declares and returns is written in `basics`, decisions and events in `events`; all of it is had from here.
+What is on the wire is in `wire`. Unions are tagged with the key `kind`. Bodies that must keep their bytes are `Raw`.
 """
 
 from typing import Literal

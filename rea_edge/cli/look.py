@@ -1,4 +1,4 @@
-"""Commands that look at this machine: check (configuration, tools, broker, endpoint) and show --state (a copy)."""
+"""Commands that look at this machine: check (configuration, tools, broker, endpoint); show and replay of a copied state."""
 
 import argparse
 import os

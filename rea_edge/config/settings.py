@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from rea_edge.allowance import Allowance
-from rea_edge.basics import Limits, Mode, Name, Protocol, Rule
 from rea_edge.fairness import Paces
+from rea_edge.records import Limits, Mode, Name, Protocol, Rule
 from rea_edge.rules import Wanted
 
 Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
