@@ -252,6 +252,26 @@ MUTATIONS = (
         (CUT,),
     ),
     Mutation(
+        "once tools run in a node that lost its state",
+        (("gate.py", 'if policy.lost is not None and effect == "once":', "if False:"),),
+        ("tests/e2e/test_lost_state.py",),
+    ),
+    Mutation(
+        "a request for another state is taken",
+        (("intake.py", "if request.epoch is not None and request.epoch != epoch:", "if False:"),),
+        ("tests/e2e/test_requests.py",),
+    ),
+    Mutation(
+        "a tool host does not wait for the one before it",
+        (("toolhost/host.py", "fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass"),),
+        ("tests/toolhost/test_deaths.py",),
+    ),
+    Mutation(
+        "a message is taken off the outbox when it is sent",
+        (("mqtt/connection.py", "        if qos:\n            self._in_flight.put(", "        if False:\n            self._in_flight.put("),),
+        ("tests/mqtt/test_faults.py",),
+    ),
+    Mutation(
         "a prompt is not compared with what was sent",
         (("loop.py", "if run.recheck and not context.begins_as_sent(run):", "if False:"),),
         ("tests/durability/test_prefix.py",),
