@@ -25,7 +25,7 @@ class Paces(Struct, frozen=True, kw_only=True):
     again: Pace = Pace(per_s=2.0, burst=60)
     query: Pace = Pace(per_s=30.0, burst=100)
     control: Pace = Pace(per_s=5.0, burst=60)
-    refusal: Pace = Pace(per_s=2.0, burst=20)
+    refusal: Pace = Pace(per_s=2.0, burst=60)
 
 
 class _Bucket(Struct):
