@@ -103,7 +103,8 @@ def full_for(client: Client, task_id: str) -> RequestRefused | None:
     return None
 
 
-@pytest.mark.parametrize("fault", [pytest.param("an I/O error"), pytest.param("read-only", marks=pytest.mark.slow)])
+@pytest.mark.slow  # in every run the disk fails call by call, in tests/durability
+@pytest.mark.parametrize("fault", ["an I/O error", "read-only"])
 def test_a_disk_that_fails_and_comes_back_is_waited_for_and_nothing_acknowledged_is_lost(
     mosquitto: Mosquitto, make_house: MakeHouse, fault: str
 ) -> None:
