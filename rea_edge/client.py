@@ -226,7 +226,8 @@ class Client:
         try:
             self._inbox.put_nowait(incoming)
         except queue.Full:
-            return incoming.qos == 0  # what matters is delivered again
+            # What matters is delivered again; what is retained stands on the broker, however many tasks there were.
+            return incoming.qos == 0 or incoming.retained
         return True
 
     def _published(self, out: Outgoing, reason: int | None) -> None:
