@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Raw, field
 
-from rea_edge.basics import Args, Criterion, EffectClass, Fault, Frozen, LimitName, Op, Outcome, Protocol, Result
+from rea_edge.basics import Args, Criterion, EffectClass, Fault, Frozen, LimitName, Op, Outcome, Protocol, Result, Tool
 from rea_edge.bounds import Bounds
 from rea_edge.errors import Code, DecisionErrorKind
 
@@ -83,6 +83,10 @@ class Offer(Frozen, frozen=True, kw_only=True):
     effect: EffectClass
     parameters: Args
     returns: Args | None = None
+
+    @classmethod
+    def of(cls, tool: Tool) -> "Offer":
+        return cls(name=tool.name, effect=tool.effect, parameters=tool.parameters, returns=tool.returns)
 
 
 # --- events: what the shell tells the core; each is a journal row before the core sees it

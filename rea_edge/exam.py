@@ -146,7 +146,7 @@ def _question(tool: Tool, say: str, answer: Args | str, tools: Sequence[Tool]) -
     if not isinstance(answer, str):
         return Question(say, Call(name=tool.name, args=answer))
     try:
-        match read_line(answer, _offers(tools)):
+        match read_line(answer, [Offer.of(tool) for tool in tools]):
             case Calls(calls=(call, *_)):
                 return Question(say, call)
             case Guard() as guard:
@@ -161,10 +161,6 @@ def held_out(tools: Sequence[Tool], say: str) -> list[Tool]:
     return [
         msgspec.structs.replace(tool, examples=tuple(one for one in tool.examples if one.say != say)) for tool in tools
     ]
-
-
-def _offers(tools: Sequence[Tool]) -> list[Offer]:
-    return [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in tools]
 
 
 # --- one question
@@ -198,7 +194,7 @@ def _begun(
         endpoint="exam",
         model=server.model,
         protocol=protocol,
-        offers=tuple(_offers(kept)),
+        offers=tuple(Offer.of(tool) for tool in kept),
         opening=opening.opening(protocol, candidate.prompts.get(protocol, ""), tools, question.say, {}),
         ask=opening.constraint(
             protocol,

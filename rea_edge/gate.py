@@ -102,10 +102,7 @@ def offered(policy: Policy, tools: Collection[Tool]) -> tuple[Offer, ...]:
     shown = (
         tool for tool in tools if refusal(policy, Call(name=tool.name, args={}), tool.effect, {tool.name: tool}) is None
     )
-    return tuple(
-        Offer(name=tool.name, effect=tool.effect, parameters=tool.parameters, returns=tool.returns)
-        for tool in sorted(shown, key=lambda tool: tool.name)
-    )
+    return tuple(Offer.of(tool) for tool in sorted(shown, key=lambda tool: tool.name))
 
 
 def _default(parameters: Args, key: str) -> object:

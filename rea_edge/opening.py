@@ -163,7 +163,7 @@ def _to_the_end(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 def _listed_lines(tools: Sequence[Tool], commands: int, bounds: Bounds | None) -> list[str] | None:
     if bounds is None:
         return None
-    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in tools]
+    offers = [Offer.of(tool) for tool in tools]
 
     def fits(decision: Decision) -> bool:
         try:

@@ -65,7 +65,7 @@ def call_line(call: Call, parameters: Args) -> str:
 
 def example_call(line: str, tools: Sequence[Tool]) -> Call | None:
     """Give the first call that an example's command line asks for (a guard's read), or None for `cannot`."""
-    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in tools]
+    offers = [Offer.of(tool) for tool in tools]
     match read_line(line, offers):
         case Calls(calls=(first, *_)):
             return first

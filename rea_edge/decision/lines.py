@@ -30,7 +30,7 @@ def lines(tools: Sequence[Tool | Offer], commands: int, bounds: Bounds, fits: Fi
 
     `fits` is asked about each; what it refuses is left out.
     """
-    offers = [Offer(name=one.name, effect=one.effect, parameters=one.parameters, returns=one.returns) for one in tools]
+    offers = [one if isinstance(one, Offer) else Offer.of(one) for one in tools]
     calls = {offer.name: _calls(offer) for offer in offers if offer.name not in RESERVED}
     if any(some is None for some in calls.values()):
         return None

@@ -35,7 +35,7 @@ class Lesson(Struct, frozen=True):
 
 def lessons_of(tools: Sequence[Tool]) -> list[tuple[Tool, Lesson]]:
     """Every example that can be read, with the tool it belongs to."""
-    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in tools]
+    offers = [Offer.of(tool) for tool in tools]
     found = []
     for tool in tools:
         for example in tool.examples:

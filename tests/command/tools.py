@@ -66,6 +66,4 @@ TOOLS = (
     ),
     Tool(name="ping", description="Nothing.", parameters=_object({}, []), effect="read"),
 )
-OFFERS = tuple(
-    Offer(name=tool.name, effect=tool.effect, parameters=tool.parameters, returns=tool.returns) for tool in TOOLS
-)
+OFFERS = tuple(Offer.of(tool) for tool in TOOLS)

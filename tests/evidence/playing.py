@@ -33,7 +33,7 @@ Readings = Callable[[Call], object]
 
 
 def offers_of(tools: Sequence[Tool]) -> tuple[Offer, ...]:
-    return tuple(Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in tools)
+    return tuple(Offer.of(tool) for tool in tools)
 
 
 def heard(goal: str, tools: Sequence[Tool], commands: int = 1) -> tuple[tuple[Offer, ...], Bounds]:

@@ -296,14 +296,14 @@ def test_conditions_are_heard_in_a_script_without_blanks(goal: str, offered: str
 )
 def test_a_line_outside_the_bounds_is_refused_also_without_a_grammar(line: str) -> None:
     kept, bounds = evidence.narrowed("Turn the fan on if the boiler is over 60.", boiler(), 1)
-    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in kept]
+    offers = [Offer.of(tool) for tool in kept]
     with pytest.raises(DecisionRejected):
         check(read_line(line, offers), bounds, offers)
 
 
 def test_values_outside_the_bounds_are_refused_by_the_offers_themselves() -> None:
     kept, _ = evidence.narrowed("Set the valve to 45.", boiler(), 1)
-    offers = [Offer(name=t.name, effect=t.effect, parameters=t.parameters, returns=t.returns) for t in kept]
+    offers = [Offer.of(tool) for tool in kept]
     with pytest.raises(DecisionRejected):
         read_line("set_valve percent=46", offers)
     with pytest.raises(DecisionRejected):

@@ -18,9 +18,7 @@ def declared(file: str) -> tuple[Tool, ...]:
 
 
 def offers(tools: tuple[Tool, ...]) -> list[Offer]:
-    return [
-        Offer(name=tool.name, effect=tool.effect, parameters=tool.parameters, returns=tool.returns) for tool in tools
-    ]
+    return [Offer.of(tool) for tool in tools]
 
 
 @pytest.mark.parametrize("file", FILES)
