@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, structs
 from rea_edge import condition
 from rea_edge.changes import changed
 from rea_edge.condition import Incomparable
+from rea_edge.parameters import shapes_of
 from rea_edge.records import (
     Args,
     Call,
@@ -36,8 +37,7 @@ _WHOLE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
 def filled(declared: Criterion, args: Args, parameters: Args) -> Criterion | None:
     """The probe of a call with these arguments: `{name}` stands for an argument or its default; None if there is none."""
     known: dict[str, object] = {}
-    shapes = parameters.get("properties")
-    for name, shape in shapes.items() if isinstance(shapes, dict) else ():
+    for name, shape in shapes_of(parameters).items():
         if name in args:
             known[name] = args[name]
         elif isinstance(shape, dict) and "default" in shape:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import structs
 
 from rea_edge import condition
+from rea_edge.parameters import shape_of
 from rea_edge.records import Args, Call, Criterion, EffectClass, Frozen, Mode, Offer, Rule, Run, Tool
 
 
@@ -59,7 +60,7 @@ def breach(rule: Rule, call: Call, parameters: Args, facts: Facts) -> str | None
     if facts.done is not None and (missing := [name for name in rule.requires if name not in facts.done]):
         return f"{call.name} requires {missing[0]} first: call that, and look at its result"
     for key, (least, most) in rule.ranges.items():
-        value = call.args.get(key, _default(parameters, key))
+        value = call.args.get(key, shape_of(parameters, key).get("default"))
         if value is not None and not _between(least, value, most):
             return f"{call.name}: {key} must be from {least:g} to {most:g} on this node, not {value!r}"
     if rule.hours is None:
@@ -103,12 +104,6 @@ def offered(policy: Policy, tools: Collection[Tool]) -> tuple[Offer, ...]:
         tool for tool in tools if refusal(policy, Call(name=tool.name, args={}), tool.effect, {tool.name: tool}) is None
     )
     return tuple(Offer.of(tool) for tool in sorted(shown, key=lambda tool: tool.name))
-
-
-def _default(parameters: Args, key: str) -> object:
-    properties = parameters.get("properties")
-    shape = properties.get(key) if isinstance(properties, dict) else None
-    return shape.get("default") if isinstance(shape, dict) else None
 
 
 def _between(least: float, value: object, most: float) -> bool:

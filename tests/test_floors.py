@@ -19,6 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "fairness",
         "budget",
         "canonical",
+        "parameters",
         "condition",
         "rules",
         "schema",

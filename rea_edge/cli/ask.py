@@ -10,6 +10,7 @@ from rea_edge.cli.readings import show_readings
 from rea_edge.client import Client, new_id
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import decode_event
+from rea_edge.parameters import needed_in, shapes_of
 from rea_edge.records import Args
 from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps, status_lines, table, verdict
@@ -171,8 +172,5 @@ def _arguments(pairs: list[str]) -> Args:
 def _signature(parameters: object) -> str:
     if not isinstance(parameters, dict):
         return ""
-    properties = parameters.get("properties")
-    required = parameters.get("required")
-    names = list(properties) if isinstance(properties, dict) else []
-    needed = required if isinstance(required, list) else []
-    return ", ".join(name if name in needed else f"[{name}]" for name in names)
+    needed = needed_in(parameters)
+    return ", ".join(name if name in needed else f"[{name}]" for name in shapes_of(parameters))

@@ -11,6 +11,7 @@ import msgspec
 from rea_edge import gate
 from rea_edge.clock import Clock, boot_id, boot_s, local_minute
 from rea_edge.gate import Facts
+from rea_edge.parameters import shapes_of
 from rea_edge.records import Call, Criterion, Fault, Ok, Result, Rule, Tool
 from rea_edge.rules import MOST_IN_A_RATE
 from rea_edge.store import Store
@@ -107,8 +108,7 @@ class Gates:
 
 
 def _faults_of(place: str, name: str, rule: Rule, tools: Mapping[str, Tool]) -> list[str]:
-    properties = tools[name].parameters.get("properties") if name in tools else rule.ranges
-    known = properties if isinstance(properties, dict) else {}
+    known = shapes_of(tools[name].parameters) if name in tools else rule.ranges
     reads = {tool.name for tool in tools.values() if tool.effect == "read"}
     return [
         *(f"{place}.ranges.{key}: {name} has no such parameter" for key in rule.ranges if key not in known),

@@ -18,6 +18,7 @@ import msgspec
 from rea_edge import schema
 from rea_edge.condition import PATH_LENGTH, is_path, op_of
 from rea_edge.errors import DecisionRejected
+from rea_edge.parameters import shapes_of
 from rea_edge.records import Args, Call, Calls, Decision, Finish, GiveUp, Guard, Offer, Tool
 from rea_edge.telling import NUMBER, WORD, is_scalar, written
 
@@ -140,7 +141,6 @@ def _call(items: Sequence[_Item], offers: Sequence[Offer]) -> Call:
     if not items or items[0].bare is None or not _TOOL_NAME.fullmatch(items[0].bare):
         _unreadable()
     offer = _offer(items[0].bare, offers)
-    shapes = offer.parameters.get("properties")
     args: Args = {}
     for item in items[1:]:
         if item.mark is not None:
@@ -148,7 +148,7 @@ def _call(items: Sequence[_Item], offers: Sequence[Offer]) -> Call:
         key = item.key if item.key is not None else bare_key(offer.parameters)
         if key is None:
             raise DecisionRejected("invalid_args", f"{offer.name}: write {item.value[:40]} as key=value.")
-        value = _value(item.value, shapes.get(key) if isinstance(shapes, dict) else None)
+        value = _value(item.value, shapes_of(offer.parameters).get(key))
         if key in args and args[key] != value:
             raise DecisionRejected("invalid_args", f"{offer.name}: {key[:40]} has two values.")
         args[key] = value

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from rea_edge.bounds import Bounds
 from rea_edge.condition import is_path
 from rea_edge.decision.command import RESERVED, bare_key
+from rea_edge.parameters import needed_in, shapes_of
 from rea_edge.records import Args, Offer, Tool
 from rea_edge.telling import written
 
@@ -94,12 +95,10 @@ def _call(tool: Tool | Offer) -> str:
 
 def arguments(parameters: Args) -> Iterator[tuple[str, Args, bool, bool]]:
     """Give key, schema, optional and bare of each parameter that a line can say; the bare one comes first."""
-    shapes, required, bare = parameters.get("properties"), parameters.get("required"), bare_key(parameters)
-    if not isinstance(shapes, dict):
-        return
+    shapes, bare = shapes_of(parameters), bare_key(parameters)
     for key in sorted(shapes, key=lambda key: key != bare):
         shape = _some(shapes[key])
-        optional = not (isinstance(required, list) and key in required)
+        optional = key not in needed_in(parameters)
         nested = shape.get("type") in ("array", "object")
         # An optional list or object is left out: a model small enough for this protocol does not write it.
         if not (optional and nested):

@@ -12,6 +12,7 @@ from rea_edge.decision import dialects
 from rea_edge.decision.found import Element, Flaw, Found, RawText, Written
 from rea_edge.decision.names import Names, shown
 from rea_edge.decision.notation import MOST_DEPTH, Broken, Value, read_value, skip
+from rea_edge.parameters import shapes_of
 from rea_edge.schema import unique_keys
 
 _FRAME = re.compile(r"\r?\n(.*?)(?:\r?\n)?", re.DOTALL)
@@ -89,8 +90,7 @@ def tool_tag(text: str, at: int, limit: int, names: Names) -> Unit | None:
     if opening is None or offer is None or end < 0:
         return None
     stop = end + len(offer.name) + len("</>")
-    properties = offer.parameters.get("properties")
-    args = _children(text, opening.end(), end, properties if isinstance(properties, dict) else {})
+    args = _children(text, opening.end(), end, shapes_of(offer.parameters))
     if args is None:
         flaw = Flaw("unparseable", f"The tag `{offer.name}` is no call: name the tool and give its arguments as JSON.")
         return Unit((flaw,), stop)

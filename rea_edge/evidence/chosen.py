@@ -9,6 +9,7 @@ from rea_edge.evidence.lessons import spoken_for
 from rea_edge.evidence.naming import Taught
 from rea_edge.evidence.values import few_of, fits, is_number
 from rea_edge.evidence.words import COMMON, numbers, words
+from rea_edge.parameters import needed_in, shapes_of
 from rea_edge.records import Args, Tool
 
 _STEM = 4  # letters that two forms of a word share
@@ -91,9 +92,8 @@ def single(candidates: dict[str, list[object]], said: Sequence[float]) -> Args |
 
 def parameters(tool: Tool) -> Iterator[tuple[str, object, bool]]:
     """Key, schema and whether it is required."""
-    shapes, required = tool.parameters.get("properties"), tool.parameters.get("required")
-    for key, shape in shapes.items() if isinstance(shapes, dict) else ():
-        yield key, shape, isinstance(required, list) and key in required
+    for key, shape in shapes_of(tool.parameters).items():
+        yield key, shape, key in needed_in(tool.parameters)
 
 
 def _no_more_than_said(given: Sequence[float], said: Sequence[float]) -> bool:

@@ -7,6 +7,7 @@ from rea_edge.evidence import comparing
 from rea_edge.evidence.lessons import Lesson, lessons_of, shares
 from rea_edge.evidence.values import few_of
 from rea_edge.evidence.words import COMMON, words
+from rea_edge.parameters import shapes_of
 from rea_edge.records import Calls, Tool
 
 _NAMING = 0.5  # a word that names a tool stands in at least this share of its examples
@@ -51,8 +52,7 @@ def telling_of(tool: Tool, others: Sequence[Tool], lessons: Sequence[Lesson]) ->
 
 def own_words(tool: Tool, lessons: Sequence[Lesson]) -> frozenset[str]:
     """What a tool says of itself, and what is ordered of it in its examples: the units of its numbers are among it."""
-    shapes = tool.parameters.get("properties")
-    keys = words(" ".join(shapes).replace("_", " ")) if isinstance(shapes, dict) else frozenset()
+    keys = words(" ".join(shapes_of(tool.parameters)).replace("_", " "))
     return (_said(tool) | keys).union(*(lesson.ordered for lesson in of_act(lessons, tool)))
 
 

@@ -28,6 +28,7 @@ from rea_edge.evidence.words import (
     units,
     words,
 )
+from rea_edge.parameters import needed_in
 from rea_edge.records import Args, Tool
 
 _BORDER = re.compile(
@@ -159,8 +160,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _with(tool: Tool, chosen: Args, free: Args) -> Tool:
     shapes = {**{key: only([value]) for key, value in chosen.items()}, **free}
-    required = tool.parameters.get("required")
-    needed = [key for key in free if isinstance(required, list) and key in required]
+    needed = [key for key in free if key in needed_in(tool.parameters)]
     ordered = {key: shapes[key] for key, _, _ in parameters(tool) if key in shapes}
     parameters_ = {**tool.parameters, "properties": ordered, "required": [*chosen, *needed]}
     return msgspec.structs.replace(tool, parameters=parameters_)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from rea_edge.decision.grammar import choices
+from rea_edge.parameters import shapes_of
 from rea_edge.records import Args, Tool
 
 
 def few_of(tool: Tool) -> Iterator[tuple[str, list[object]]]:
-    shapes = tool.parameters.get("properties")
-    for key, shape in shapes.items() if isinstance(shapes, dict) else ():
+    for key, shape in shapes_of(tool.parameters).items():
         few = choices(shape)
         if few is not None:
             yield key, few

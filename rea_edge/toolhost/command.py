@@ -7,6 +7,7 @@ import re
 
 from msgspec import json
 
+from rea_edge.parameters import shape_of
 from rea_edge.records import Args, Tool
 
 PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
@@ -28,7 +29,7 @@ def argument_list(tool: Tool, args: Args) -> list[str]:
 
 
 def text_of(tool: Tool, args: Args, name: str) -> str:
-    value = args.get(name, default_of(tool, name))
+    value = args.get(name, shape_of(tool.parameters, name).get("default"))
     match value:
         case str():
             if "\0" in value:
@@ -39,20 +40,9 @@ def text_of(tool: Tool, args: Args, name: str) -> str:
     raise BadArgs(f"{name} is {value!r}, not one text, number or boolean")
 
 
-def default_of(tool: Tool, name: str) -> object:
-    return parameter(tool, name).get("default")
-
-
-def parameter(tool: Tool, name: str) -> Args:
-    """The schema of one parameter; empty if there is none."""
-    properties = tool.parameters.get("properties")
-    schema = properties.get(name) if isinstance(properties, dict) else None
-    return schema if isinstance(schema, dict) else {}
-
-
 def refuse_option(tool: Tool, part: str, filled: str) -> None:
     """A leading `-` that came from a value must be one that the declaration names."""
     first = PLACE.match(part)
-    schema = parameter(tool, first[1]) if first else {}
+    schema = shape_of(tool.parameters, first[1]) if first else {}
     if "enum" not in schema and "pattern" not in schema:
         raise BadArgs(f"{filled!r} begins with '-' and would be read as an option")

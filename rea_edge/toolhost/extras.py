@@ -9,6 +9,7 @@ import msgspec
 
 from rea_edge.condition import is_path
 from rea_edge.errors import ToolInvalid
+from rea_edge.parameters import needed_in, shape_of, shapes_of
 from rea_edge.records import Args, Redaction, Rule, Sandbox, Tool
 from rea_edge.rules import Gate, RuleInvalid, Wanted, check_wanted, criterion_of, rule_of
 from rea_edge.toolhost.command import PLACE
@@ -67,11 +68,9 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
 
 
 def check_number(place: str, parameters: Args, key: str) -> None:
-    properties = parameters.get("properties")
-    shape = properties.get(key) if isinstance(properties, dict) else None
-    if not isinstance(shape, dict):
+    if key not in shapes_of(parameters):
         raise ToolInvalid(place, f"{key!r} is not a parameter")
-    kinds = shape.get("type")
+    kinds = shape_of(parameters, key).get("type")
     if not NUMBERS & set(kinds if isinstance(kinds, list) else [kinds]):
         raise ToolInvalid(place, f"{key!r} is no number, so it has no range")
 
@@ -89,9 +88,7 @@ def check_probe(place: str, tool: Tool, probe: Wanted) -> None:
 
 
 def check_filled(place: str, parameters: Args, name: str) -> None:
-    properties, required = parameters.get("properties"), parameters.get("required")
-    shape = properties.get(name) if isinstance(properties, dict) else None
-    if not isinstance(shape, dict):
+    if name not in shapes_of(parameters):
         raise ToolInvalid(place, f"{{{name}}} is not a parameter")
-    if name not in (required if isinstance(required, list) else ()) and "default" not in shape:
+    if name not in needed_in(parameters) and "default" not in shape_of(parameters, name):
         raise ToolInvalid(place, f"{{{name}}} is neither required nor has it a default")

@@ -5,6 +5,7 @@ Looked at once all files are loaded, by the daemon: no file knows the others.
 
 from collections.abc import Iterator, Sequence
 
+from rea_edge.parameters import needed_in, shapes_of
 from rea_edge.records import Args, Criterion, Tool
 
 
@@ -28,12 +29,11 @@ def _wrong(probe: Criterion, tools: dict[str, Tool]) -> Iterator[str]:
         why = "there is no such tool" if read is None else f"its effect is {read.effect}, not read"
         yield f".tool: {probe.tool!r} must be a tool that reads; {why}"
         return
-    properties, required = read.parameters.get("properties"), read.parameters.get("required")
-    taken = properties if isinstance(properties, dict) else {}
+    taken = shapes_of(read.parameters)
     for name in probe.args:
         if name not in taken:
             yield f".args.{name}: {read.name} has no such parameter; it has {', '.join(taken) or 'none'}"
-    for name in required if isinstance(required, list) else ():
+    for name in needed_in(read.parameters):
         if name not in probe.args:
             yield f".args: {read.name} needs {name!r}"
     if probe.path and read.returns is not None and not _leads_somewhere(read.returns, probe.path.split(".")):
