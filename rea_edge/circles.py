@@ -88,8 +88,7 @@ def _done_before(run: Run, call: Call) -> bool:
     """Whether a command line repeats an act: a model small enough for this protocol forgets what it has done."""
     if run.begun is None or run.begun.protocol != "command":
         return False
-    reads = {offer.name for offer in run.begun.offers if offer.effect == "read"}
-    return call.name not in reads and any(
+    return not run.begun.reads(call.name) and any(
         (one.tool, one.args, one.result) == (call.name, call.args, "ok") for one in run.done
     )
 

@@ -11,13 +11,13 @@ from rea_edge.records import Ok, OpenCall, Result, Run
 
 def after(run: Run, head: OpenCall, result: Result) -> Run:
     """The run with what this result says about its criteria."""
-    wanted = run.begun.done_when if run.begun else ()
-    if not wanted:
+    begun = run.begun
+    if begun is None or not begun.done_when:
         return run
     found = dict(run.found)
-    for place, criterion in enumerate(wanted):
+    for place, criterion in enumerate(begun.done_when):
         if not condition.asks_for(criterion, head.call.name, head.call.args):
-            if head.effect != "read" and (criterion.tool == head.call.name or _reads(run, criterion.tool)):
+            if head.effect != "read" and (criterion.tool == head.call.name or begun.reads(criterion.tool)):
                 found.pop(place, None)
         elif isinstance(result, Ok):
             found[place] = condition.lacking(criterion, msgspec.json.decode(result.data))
@@ -33,7 +33,3 @@ def unmet(run: Run) -> str | None:
         if lacking:
             return f"{condition.in_words(criterion)} is required; {lacking}"
     return None
-
-
-def _reads(run: Run, tool: str) -> bool:
-    return any(offer.name == tool and offer.effect == "read" for offer in (run.begun.offers if run.begun else ()))

@@ -117,6 +117,10 @@ class Begun(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="begun"):
     without: tuple[str, ...] = ()  # members of a request that the endpoint refuses by name
     seconds: float = 0.0  # that choosing took
 
+    def reads(self, tool: str) -> bool:
+        """Whether this tool is on offer and only reads."""
+        return any(offer.name == tool and offer.effect == "read" for offer in self.offers)
+
 
 class Switched(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="switched"):
     """The run goes on in another protocol, with what `Begun` says of it anew; what was unreadable is left behind."""

@@ -25,7 +25,7 @@ def refusal(run: Run, call: Call) -> str | None:
     premise = run.begun.only_if if run.begun else None
     if run.begun is None or premise is None or run.premise == "":
         return None
-    if any(offer.name == call.name and offer.effect == "read" for offer in run.begun.offers):
+    if run.begun.reads(call.name):
         return None
     known = "read it first" if run.premise is None else f"{run.premise}: do not act"
     return f"not run: the goal acts only on {condition.in_words(premise)}; {known}"
