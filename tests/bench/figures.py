@@ -28,6 +28,7 @@ from rea_edge.memory import shared_fairly_mib
 ROOT = Path(__file__).resolve().parent.parent.parent
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 STEPS = 10
+ONLINE_S = 60.0
 FLOOR = "import httpx, msgspec, paho.mqtt.client, sqlite3"
 HOLD = FLOOR + "; import sys; print('ready', flush=True); sys.stdin.read()"
 BARE = """
@@ -74,10 +75,10 @@ def below(pid: int) -> list[int]:
 
 
 @contextmanager
-def daemon(broker: str, endpoint: str, folder: Path) -> Iterator[int]:
+def daemon(node: str, broker: str, endpoint: str, folder: Path) -> Iterator[int]:
     config = folder / "config.toml"
     config.write_text(
-        f'[node]\nid = "bench"\nstate_dir = "{folder / "state"}"\ntools = ["boiler"]\n[broker]\nurl = "{broker}"\n'
+        f'[node]\nid = "{node}"\nstate_dir = "{folder / "state"}"\ntools = ["boiler"]\n[broker]\nurl = "{broker}"\n'
         f'[[endpoint]]\nurl = "{endpoint}"\nprotocol = "json"\ncontext_tokens = 8192\n[limits]\nsteps = 100\ntokens = 10000000\n',
     )  # fmt: skip
     environ = {**os.environ, "REA_TOOL_BOILER_FILE": str(folder / "boiler.json"), "MALLOC_ARENA_MAX": "1"}
@@ -128,10 +129,14 @@ class Daemon:
     """What one daemon costs: to ready, idle, and in tasks of ten steps."""
 
     def __init__(self, broker: EmulatedBroker, endpoint: ScriptedEndpoint) -> None:
-        with tempfile.TemporaryDirectory() as name, daemon(broker.url, endpoint.url, Path(name)) as pid:
-            settings = ClientSettings(broker=Broker(url=broker.url), node="bench", who="bench")
+        # A name of its own: a daemon that another run left behind may still look for its broker on this port.
+        node = f"bench-{os.urandom(3).hex()}"
+        with tempfile.TemporaryDirectory() as name, daemon(node, broker.url, endpoint.url, Path(name)) as pid:
+            settings = ClientSettings(broker=Broker(url=broker.url), node=node, who="bench")
             with Client(settings, silent_s=20.0) as client:
-                while client.status().state != "online":
+                end_s = time.monotonic() + ONLINE_S
+                while (status := client.status()).state != "online":
+                    assert time.monotonic() < end_s, status.faults
                     time.sleep(0.01)
                 self.ready_cpu_s = cpu_s(pid)
                 self.idle_rss = status_kib(pid, "VmRSS") / 1024
