@@ -6,7 +6,7 @@ Holds no transport: `mailbox` answers. What a lane has to do about it is told by
 from collections.abc import Callable
 from typing import Literal
 
-from rea_edge import doubts, early
+from rea_edge import early, unsettled
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import Journal, run_from
 from rea_edge.records import Args, CancelAsked, Done, Run, Settled
@@ -102,7 +102,7 @@ class Controls:
                 raise RequestRefused("bad_request", f"call {n} of {row.id} is no riddle: its result is {call.result}")
             else:
                 self._journal.add(tx, row, Settled(n=n, outcome=outcome, by=who))
-                doubts.settled(tx, row, n)
+                unsettled.settled(tx, row, n)
                 run = run_from(tx, row)
                 if row.kind == "task":
                     self._report.publish_again(tx, row, run)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from rea_edge import doubts
+from rea_edge import unsettled
 from rea_edge.allowance import Left
 from rea_edge.clock import boot_s
 from rea_edge.errors import RunUnreadable
@@ -189,7 +189,7 @@ class Journal:
             tx.append(row.row, len(bodies), [encode(ended)], self._clock())
             row = tx.set_state(row.row, "ended", ended.outcome, self._books.lived_s())
             self._books.charge(tx, 0, -run.reserved)  # of a question that nobody will settle: it stays charged
-            doubts.add(tx, row, run, known, self._clock())
+            unsettled.add(tx, row, run, known, self._clock())
             self._publish(tx, row, run)
         return run, row
 
@@ -289,7 +289,7 @@ class Held:
                 outcome = run.ended.outcome if run.ended else None
                 self.row = tx.set_state(self.row.row, state, outcome, self._books.lived_s())
             self._charge(tx, run)
-            doubts.add(tx, self.row, run, len(self._base.done), self._clock())
+            unsettled.add(tx, self.row, run, len(self._base.done), self._clock())
             if any(is_kept(event) for event in wanted):
                 self._publish(tx, self.row, run)
         self.run = self._base = run

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rea_edge import doubts, memory
+from rea_edge import memory, unsettled
 from rea_edge.config import Settings
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.lanes import Lane
@@ -62,7 +62,7 @@ class Health:
             *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
             *self._room_faults(),
             *self._tool_faults,
-            *([f"{open_} {UNKNOWN}"] if (open_ := len(doubts.listed(self._store))) else []),
+            *([f"{open_} {UNKNOWN}"] if (open_ := len(unsettled.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
             *self._spending.faults(),
             *self._effects.endpoints.faults(),

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rea_edge import doubts
+from rea_edge import unsettled
 from rea_edge.daemon.life import Life
 from rea_edge.errors import RunUnreadable, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.journal import decode_job, followed, run_from
@@ -86,7 +86,7 @@ class Upkeep:
     def prune(self, tx: Transaction, older_than: float, keep: int) -> bool:
         """Take away the journals of runs that ended before, and of all but the newest `keep`; False: there were none."""
         # What a person still has to look at, and to say, needs its journal.
-        pruned = tx.prune(older_than, keep, AT_ONCE, spare={doubt.row for doubt in doubts.listed(tx)})
+        pruned = tx.prune(older_than, keep, AT_ONCE, spare={call.row for call in unsettled.listed(tx)})
         for row in pruned:
             if row.kind == "task" and row.shown == "yes":
                 self._report.clear(tx, row, pruned=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rea_edge import __version__, doubts
+from rea_edge import __version__, unsettled
 from rea_edge.config import Endpoint, Settings, config_hash, public
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import followed, readable, run_from
@@ -113,8 +113,8 @@ class View:
 
     def unknown(self) -> dict[str, object]:
         """Calls of which nobody knows whether they took effect: how many, and the newest."""
-        found = doubts.listed(self._store)
-        newest = [{**msgspec.structs.asdict(one), "at": rfc3339(one.at)} for one in reversed(found[-doubts.SHOWN :])]
+        found = unsettled.listed(self._store)
+        newest = [{**msgspec.structs.asdict(one), "at": rfc3339(one.at)} for one in reversed(found[-unsettled.SHOWN :])]
         for one in newest:
             del one["row"]
         return {"count": len(found), "calls": newest}

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from rea_edge import doubts
+from rea_edge import unsettled
 from rea_edge.allowance import Allowance
 from rea_edge.daemon.life import Life
 from rea_edge.daemon.spending import Spending
@@ -239,12 +239,12 @@ def test_a_run_with_a_call_that_nobody_has_settled_keeps_its_journal(node: Node)
     node.journal.load(row).commit(Intended(n=1), lost, Ended(outcome="failed", answer="", error="outcome_unknown"))
     node.ended("t1")
     node.published()
-    assert [doubt.id for doubt in doubts.listed(node.store)] == ["c1"]
+    assert [call.id for call in unsettled.listed(node.store)] == ["c1"]
     with node.store.transaction() as tx:
         assert node.upkeep.prune(tx, 9e9, 0)
     assert (events_of(node, "call", "c1"), events_of(node, "task", "t1")) == (3, 0)
     with node.store.transaction() as tx:
-        doubts.settled(tx, row, 1)
+        unsettled.settled(tx, row, 1)
         assert node.upkeep.prune(tx, 9e9, 0)
     assert events_of(node, "call", "c1") == 0
 

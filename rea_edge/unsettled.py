@@ -13,7 +13,7 @@ MOST = 200  # the newest; what falls out still says `unknown` in its task's stat
 SHOWN = 20  # in health
 
 
-class Doubt(Frozen, frozen=True, kw_only=True, omit_defaults=False):
+class Unsettled(Frozen, frozen=True, kw_only=True, omit_defaults=False):
     """Call `n` of the task (or direct call) `id` of `who`; `row` is the run's, `at` in wall seconds."""
 
     row: int
@@ -25,19 +25,19 @@ class Doubt(Frozen, frozen=True, kw_only=True, omit_defaults=False):
     at: float | None = None
 
 
-_DOUBTS = msgspec.json.Decoder(tuple[Doubt, ...])
+_LIST = msgspec.json.Decoder(tuple[Unsettled, ...])
 
 
-def listed(reading: Reading) -> tuple[Doubt, ...]:
+def listed(reading: Reading) -> tuple[Unsettled, ...]:
     """All that are open, the oldest first."""
     kept = reading.meta_get(KEY)
-    return _DOUBTS.decode(kept) if kept else ()
+    return _LIST.decode(kept) if kept else ()
 
 
 def add(tx: Transaction, row: RunRow, run: Run, known: int, at: float | None) -> None:
     """Keep what has become unknown in this run since it had `known` calls done."""
     new = [
-        Doubt(row=row.row, run=run.id, who=row.who, id=row.id, n=done.n, tool=done.tool, at=at)
+        Unsettled(row=row.row, run=run.id, who=row.who, id=row.id, n=done.n, tool=done.tool, at=at)
         for done in run.done[known:]
         if done.result == "unknown"
     ]
@@ -52,5 +52,5 @@ def settled(tx: Transaction, row: RunRow, n: int) -> None:
         _write(tx, after)
 
 
-def _write(tx: Transaction, doubts: tuple[Doubt, ...]) -> None:
-    tx.meta_set(KEY, msgspec.json.encode(doubts).decode() if doubts else None)
+def _write(tx: Transaction, calls: tuple[Unsettled, ...]) -> None:
+    tx.meta_set(KEY, msgspec.json.encode(calls).decode() if calls else None)
