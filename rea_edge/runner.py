@@ -236,7 +236,11 @@ class Runner:
         effect = self._effects.effect(act.call, act.effect)
         if held.run.job.dry_run and effect != "read":
             held.note(Returned(n=act.n, result=Ok(data=NOT_RUN), seconds=0.0))
-            return
+        else:
+            self._perform(held, act, effect, cancel, stopping)
+
+    def _perform(self, held: Held, act: Act, effect: EffectClass, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        """Run a call that passed the gate, and note how it ended; `effect` is what it is taken for."""
         began = False
 
         def starting() -> bool:
