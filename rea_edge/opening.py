@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from rea_edge.bounds import Bounds
+from rea_edge.budget import BYTES_PER_TOKEN
 from rea_edge.decision.bounded import check
 from rea_edge.decision.command import call_line, example_call
 from rea_edge.decision.grammar import call_forms, grammar, grammar_of
@@ -26,7 +27,6 @@ from rea_edge.retold import written_call
 EXAMPLE_TOKENS = 300
 TEMPERATURE = 0.2  # a little freedom leaves a rut, more costs format
 NEAREST = 6
-_BYTES_PER_TOKEN = 3  # the same careful estimate as a reservation's
 _TURN_TOKENS = 8  # what a chat template adds around one question and its answer
 _CANNOT = "no tool fits"
 _UNBOUNDED = Bounds(plain=True)
@@ -119,7 +119,7 @@ def chosen_examples(protocol: Protocol, tools: Sequence[Tool], tokens: int) -> l
     chosen: list[tuple[str, str]] = []
     left = tokens
     for say, answer in _pairs(protocol, tools):
-        left -= _TURN_TOKENS + len((say + answer).encode()) // _BYTES_PER_TOKEN
+        left -= _TURN_TOKENS + len((say + answer).encode()) // BYTES_PER_TOKEN
         if left < 0:
             break
         chosen.append((say, answer))

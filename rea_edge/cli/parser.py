@@ -91,7 +91,6 @@ def _add_talking(commands: Commands) -> None:
     show = _talks(commands, "show", "the journal of a task")
     show.add_argument("task", type=_owned, metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
     show.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")
-
     replay = _talks(commands, "replay", "read a task's recorded answers once more; exit 1 if any is read otherwise now")
     replay.add_argument("task", type=_owned, metavar="[WHO/]TASK", help="a task's id, and whose it is if not yours")
     replay.add_argument("--state", metavar="FOLDER", help="read a copy of a state folder instead of asking the node")

@@ -8,9 +8,7 @@ from rea_edge.cancel import Cancel
 from rea_edge.store import RunRow
 
 Kind = Literal["task", "call"]
-ADMIT_S = 5.0
-
-
+ADMIT_S = 5.0  # for the broker to say whether another node acts in our name
 SENDERS_MAX = 256  # whose turn is remembered
 
 

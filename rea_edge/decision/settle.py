@@ -23,8 +23,6 @@ _WORST: tuple[DecisionErrorKind, ...] = (
     "invalid_args",
     "empty",
 )
-
-
 _CODE_MARK = re.compile("`+")
 _NEXT_CALL = re.compile(
     r"(?:\s*<[^<>\[\]{}]*>[a-z]{0,9})*\s*(?:[;,]\s*|[<\[][^<>\[\]{}]*|\][\]<>\[\w/ =\"]{0,120}|>{1,3}[\w.]*\s*)?"
