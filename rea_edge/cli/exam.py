@@ -16,6 +16,7 @@ from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config.prompts import prompt_file
 from rea_edge.daemon.effects import CONTEXT_TOKENS
 from rea_edge.endpoint import Endpoint
+from rea_edge.endpoints import client_of
 from rea_edge.errors import EndpointFailed, OperatorError
 from rea_edge.exam import Candidate, Question, Result, examine, questions
 from rea_edge.marks import FILE, Marks, Score, keep
@@ -59,10 +60,7 @@ def _examined(
         if not args.json:
             screen.say(line)
 
-    key = one.api_key.reveal() if one.api_key else None
-    endpoint = Endpoint(
-        name=one.name, url=one.url, model=one.model, api_key=key, connect_s=one.connect_s, idle_s=one.idle_s
-    )
+    endpoint = client_of(one)
     try:
         profile = probe(endpoint, seconds=PROBE_S, cancel=Cancel(), depth="full")
         say(f"{one.name} ({one.model} at {one.url}): {len(asked)} questions in each protocol")
@@ -77,7 +75,7 @@ def _examined(
         endpoint.close()
     at = rfc3339(time.time()) or ""
     marks = Marks(url=one.url, model=one.model, tools=hash_of(tools), at=at, scores=tuple(scores))
-    say(f"auto takes {marks.best.protocol}" if marks.best else "nothing was right: auto goes by the probe")
+    say(f"auto takes {marks.best.protocol}" if marks.best else "nothing was right but refusals: auto goes by the probe")
     try:
         keep(settings.node.state_dir, marks)
         say(f"kept in {settings.node.state_dir / FILE}")

@@ -16,7 +16,7 @@ from rea_edge.config import DEFAULT_FILE, Access, Settings, load
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
-from rea_edge.endpoint import Endpoint
+from rea_edge.endpoints import client_of
 from rea_edge.errors import ConfigInvalid, EndpointFailed, RequestRefused
 from rea_edge.journal import readable
 from rea_edge.marks import marks_of
@@ -194,8 +194,7 @@ def _endpoints(settings: Settings, tools: str) -> Iterator[Found]:
         yield Found("endpoint", True, "none: a tool node, direct calls only")
     for one in settings.endpoints:
         place = f"endpoint {one.name}"
-        key = one.api_key.reveal() if one.api_key else None
-        endpoint = Endpoint(name=one.name, url=one.url, model=one.model, api_key=key, connect_s=one.connect_s)
+        endpoint = client_of(one)
         try:
             profile = probe(endpoint, seconds=ENDPOINT_S, cancel=Cancel(), depth="full")
         except EndpointFailed as exc:

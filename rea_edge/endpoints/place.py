@@ -158,7 +158,7 @@ class Place:
         with self._lock:
             if self._client is None:
                 try:
-                    self._client = _client(self.settings)
+                    self._client = client_of(self.settings)
                 except ConfigInvalid as exc:
                     raise EndpointFailed("no_endpoint", str(exc)) from exc
             return self._client
@@ -243,7 +243,8 @@ def _decoded(kept: str) -> "Profile | None":
     return msgspec.structs.replace(profile, refused_tokens=None)
 
 
-def _client(one: Settings) -> "Endpoint":
+def client_of(one: Settings) -> "Endpoint":
+    """A client for an endpoint as it is configured. Raises `ConfigInvalid`."""
     from rea_edge.endpoint import Endpoint
 
     return Endpoint(
