@@ -4,7 +4,6 @@ The intent of a call carries its probe, filled in: a read and what it must retur
 that is taken up asks what was meant at the start, whatever the tool declares by then.
 """
 
-import re
 from collections.abc import Mapping
 
 import msgspec
@@ -13,7 +12,7 @@ from msgspec import UNSET, Raw, structs
 from rea_edge import condition
 from rea_edge.changes import changed
 from rea_edge.condition import Incomparable
-from rea_edge.parameters import shapes_of
+from rea_edge.parameters import PLACE, shapes_of
 from rea_edge.records import (
     Args,
     Call,
@@ -30,8 +29,6 @@ from rea_edge.records import (
     Verified,
     Verify,
 )
-
-_WHOLE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
 
 
 def filled(declared: Criterion, args: Args, parameters: Args) -> Criterion | None:
@@ -119,7 +116,7 @@ def _took_effect(probe: Criterion | None, result: Result) -> bool | None:
 
 def _put_in(value: object, known: Mapping[str, object]) -> object:
     """Raises KeyError for a parameter that has no value."""
-    place = _WHOLE.fullmatch(value) if isinstance(value, str) else None
+    place = PLACE.fullmatch(value) if isinstance(value, str) else None
     return known[place[1]] if place else value
 
 

@@ -3,9 +3,12 @@
 Looks into a declaration that was accepted; checks none (see `schema`).
 """
 
+import re
 from collections.abc import Sequence
 
 from rea_edge.records import Args
+
+PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")  # `{name}` in a declaration stands for the call's argument
 
 
 def shapes_of(schema: Args) -> Args:

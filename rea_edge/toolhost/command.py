@@ -3,14 +3,10 @@
 `{name}` in a part of `command` stands for the value of that parameter; a part stays one argument whatever the value.
 """
 
-import re
-
 from msgspec import json
 
-from rea_edge.parameters import shape_of
+from rea_edge.parameters import PLACE, shape_of
 from rea_edge.records import Args, Tool
-
-PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
 
 
 class BadArgs(Exception):

@@ -9,10 +9,9 @@ import msgspec
 
 from rea_edge.condition import is_path
 from rea_edge.errors import ToolInvalid
-from rea_edge.parameters import needed_in, shape_of, shapes_of
+from rea_edge.parameters import PLACE, needed_in, shape_of, shapes_of
 from rea_edge.records import Args, Redaction, Rule, Sandbox, Tool
 from rea_edge.rules import Gate, RuleInvalid, Wanted, check_wanted, criterion_of, rule_of
-from rea_edge.toolhost.command import PLACE
 from rea_edge.toolhost.confine import STATE
 
 NUMBERS = frozenset({"integer", "number"})

@@ -9,10 +9,10 @@ import tomllib
 import msgspec
 
 from rea_edge.errors import ToolInvalid
+from rea_edge.parameters import PLACE, shape_of, shapes_of
 from rea_edge.records import Args, Tool
 from rea_edge.tool import KEYS, MORE_KEYS, NAME, PARAMETER_NAME, check_keys, checked_pair, first_line
-from rea_edge.toolhost.command import PLACE
-from rea_edge.toolhost.extras import with_extras
+from rea_edge.toolhost.extras import check_filled, with_extras
 from rea_edge.toolhost.subset import checked_answer, supported
 
 TABLE_KEYS = ("description", "command", "parameters", "returns", *KEYS)
@@ -98,17 +98,12 @@ def checked_command(place: str, command: object, parameters: Args) -> list[str]:
         raise ToolInvalid(place, "is not a list of texts, the program first")
     if PLACE.search(command[0]) or not command[0]:
         raise ToolInvalid(place, "the program itself cannot be a parameter")
-    properties, required = parameters["properties"], parameters["required"]
-    assert isinstance(properties, dict) and isinstance(required, list)
     used = {name for part in command for name in PLACE.findall(part)}
     for name in sorted(used):
-        if name not in properties:
-            raise ToolInvalid(place, f"{{{name}}} is not a parameter")
-        schema = properties[name]
-        if name not in required and "default" not in schema:
-            raise ToolInvalid(place, f"{{{name}}} is neither required nor has it a default")
+        check_filled(place, parameters, name)
+        schema = shape_of(parameters, name)
         if "enum" not in schema and "const" not in schema and schema.get("type") not in SCALARS:
             raise ToolInvalid(place, f"{{{name}}} must be one of {', '.join(SCALARS)}, or have an enum")
-    for name in sorted(set(properties) - used):
+    for name in sorted(shapes_of(parameters).keys() - used):
         raise ToolInvalid(place, f"the parameter {name!r} is used nowhere")
     return command
