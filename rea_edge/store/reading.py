@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from rea_edge.errors import StoreBroken, StoreUnusable
 from rea_edge.store.database import Database
 from rea_edge.store.layout import EVENT, OUTBOX, RUN, place_of
 from rea_edge.store.rows import Column, EventRow, OutboxRow, RunKind, RunRow, crc_of, run_name
@@ -186,6 +187,17 @@ class Reading(ABC):
             return None
         values = dict(zip(OUTBOX, columns, strict=True))
         return msgspec.convert({**values, "retain": values["retain"] == 1}, OutboxRow)
+
+
+def raise_if_wanted(what: str, worth: Worth) -> None:
+    """Raises what a damaged row means while running; returns for one of many, which is left out."""
+    match worth:
+        case "needed":
+            raise StoreBroken(f"damaged: {what}")
+        case "asked":
+            raise StoreUnusable(f"damaged: {what}")
+        case "listed":
+            return
 
 
 def _fullness(db: Database) -> float:

@@ -14,7 +14,7 @@ from rea_edge.store.database import Database, SqlFailed
 from rea_edge.store.folder import free_bytes, size_of
 from rea_edge.store.layout import PAGE_BYTES, write_meta
 from rea_edge.store.opening import Opened, open_state
-from rea_edge.store.reading import Reading, Worth
+from rea_edge.store.reading import Reading, Worth, raise_if_wanted
 from rea_edge.store.rows import Column, StoreUsage
 from rea_edge.store.seen import Seen
 from rea_edge.store.writing import FULL_SHARE, Changes, OutboxCap, Transaction
@@ -228,10 +228,5 @@ class Store(Reading):
         return self._take_sent()
 
     def _damaged(self, what: str, worth: Worth) -> None:
-        match worth:
-            case "needed":
-                raise StoreBroken(f"damaged: {what}")
-            case "asked":
-                raise StoreUnusable(f"damaged: {what}")
-            case "listed":
-                self._spoiled.add(what)
+        raise_if_wanted(what, worth)
+        self._spoiled.add(what)

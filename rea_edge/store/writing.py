@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 from msgspec import Struct, field
 
-from rea_edge.errors import StoreBroken, StoreUnusable
+from rea_edge.errors import StoreBroken
 from rea_edge.records import Outcome, State
 from rea_edge.store.database import Database, SqlFailed
 from rea_edge.store.layout import OUTBOX, RUN, place_of, write_meta
-from rea_edge.store.reading import NOT_WAITING, RUN_QUERY, Reading, Worth
+from rea_edge.store.reading import NOT_WAITING, RUN_QUERY, Reading, Worth, raise_if_wanted
 from rea_edge.store.rows import Column, MessageKind, RunKind, RunRow, Shown, crc_of
 
 OWN_KEYS = frozenset({"epoch", "open", "lost"})  # of `meta`; the others are the callers'
@@ -227,13 +227,8 @@ class Transaction(Reading):
             raise
 
     def _damaged(self, what: str, worth: Worth) -> None:
-        match worth:
-            case "needed":
-                raise StoreBroken(f"damaged: {what}")
-            case "asked":
-                raise StoreUnusable(f"damaged: {what}")
-            case "listed":
-                self._changes.damaged.add(what)
+        raise_if_wanted(what, worth)
+        self._changes.damaged.add(what)
 
     def _published(self) -> Collection[int]:
         return self._changes.published
