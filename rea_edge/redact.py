@@ -16,6 +16,8 @@ _HIDDEN = "***"
 def redacted(message: Raw, secrets: Sequence[str]) -> Raw:
     """A JSON message whose texts and keys hold none of the secrets; the same bytes where none was in it."""
     wanted = sorted({secret for secret in secrets if len(secret) >= LEAST}, key=len, reverse=True)
+    if not wanted:
+        return message
     # Also inside a text that is JSON once more, such as a call's arguments: there a secret may be escaped.
     wanted += [inner for secret in wanted if (inner := msgspec.json.encode(secret).decode()[1:-1]) != secret]
     value: object = msgspec.json.decode(message)
