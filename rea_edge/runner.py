@@ -29,6 +29,7 @@ from rea_edge.records import (
     Call,
     Criterion,
     Doubted,
+    Effect,
     EffectClass,
     Ended,
     Event,
@@ -138,16 +139,15 @@ class Runner:
         while True:
             if cancel.cancelled:
                 held.sync()
-            if isinstance(held.next_effect(), Rest):
+            effect = held.next_effect()
+            if isinstance(effect, Rest):
                 return
             if stopping():
                 self._commit(held)
                 raise Stopped
-            self.advance(held, cancel, stopping)
+            self._do(effect, held, cancel, stopping)
 
-    def advance(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
-        """Perform the next effect of this run."""
-        effect = held.next_effect()
+    def _do(self, effect: Effect, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         if held.room < 0 and isinstance(effect, Ask | Act):
             self._commit(held, outcome.too_long(held.run, held.size))
             return
