@@ -83,7 +83,7 @@ def settings(keys: dict[str, object]) -> Settings:
         node=found.node,
         broker=found.broker,
         endpoints=found.endpoint,
-        limits=_limits(found.limits),
+        limits=found.limits.of(Limits()),
         allowance=Allowance(day_tokens=found.limits.day_tokens, month_tokens=found.limits.month_tokens),
         queue=Queue(size=found.limits.queue, longest_s=found.limits.queue_s),
         paces=_paces(found.queue),
@@ -277,10 +277,6 @@ def _check_access(access: Access) -> None:
             check_tool(tool, "")
         for index, name in enumerate(names):
             check_node(name, f"access.callers.{tool}[{index}]")
-
-
-def _limits(table: _Limits) -> Limits:
-    return Settings(node=Node(), broker=Broker()).limits_of(TaskType(limits=table))
 
 
 def _paces(table: Sending) -> Paces:

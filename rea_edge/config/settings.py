@@ -6,7 +6,7 @@ The tables of the TOML file are these structs, key by key; `load` fills in what 
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from rea_edge.allowance import Allowance
 from rea_edge.fairness import Paces
@@ -184,6 +184,11 @@ class TaskLimits(Table, frozen=True):
     tool_s: Seconds | None = None
     task_s: Seconds | None = None
 
+    def of(self, most: Limits) -> Limits:
+        """These limits, and where none is said that of `most`."""
+        said = {key: getattr(self, key) for key in most.__struct_fields__}
+        return structs.replace(most, **{key: value for key, value in said.items() if value is not None})
+
 
 class TaskType(Table, frozen=True):
     """`[task.NAME]`; `[task.default]` serves requests that name no type."""
@@ -249,11 +254,4 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def limits_of(self, kind: TaskType) -> Limits:
         """The limits of one run of this type: `[limits]`, lowered where the type says so."""
-        own, base = kind.limits, self.limits
-        return Limits(
-            steps=base.steps if own.steps is None else own.steps,
-            tokens=base.tokens if own.tokens is None else own.tokens,
-            answer_tokens=base.answer_tokens if own.answer_tokens is None else own.answer_tokens,
-            tool_s=base.tool_s if own.tool_s is None else own.tool_s,
-            task_s=base.task_s if own.task_s is None else own.task_s,
-        )
+        return kind.limits.of(self.limits)
