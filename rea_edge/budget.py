@@ -46,7 +46,7 @@ def within(asked: Asked, tokens: int) -> Asked | None:
 
 def reserve(used: Usage, tokens: int) -> Usage:
     """Charge a question before it is asked: one step and the most tokens it may cost."""
-    return Usage(steps=used.steps + 1, tokens=used.tokens + tokens, seconds=used.seconds, estimated=used.estimated)
+    return structs.replace(used, steps=used.steps + 1, tokens=used.tokens + tokens)
 
 
 def write_off(used: Usage, reserved: int, *, charged: bool = True) -> Usage:
@@ -55,28 +55,19 @@ def write_off(used: Usage, reserved: int, *, charged: bool = True) -> Usage:
     Not `charged`: it was refused before it could cost anything, and its step and reservation are given back.
     """
     if not charged:
-        used = Usage(
-            steps=used.steps - 1, tokens=used.tokens - reserved, seconds=used.seconds, estimated=used.estimated
-        )
+        used = structs.replace(used, steps=used.steps - 1, tokens=used.tokens - reserved)
         reserved = 0
     return settle(used, reserved, reserved, estimated=reserved > 0)
 
 
 def settle(used: Usage, reserved: int, tokens: int, *, estimated: bool) -> Usage:
     """Replace a reservation by the true cost. A server that counts more than was reserved is believed."""
-    return Usage(
-        steps=used.steps,
-        tokens=used.tokens - reserved + tokens,
-        seconds=used.seconds,
-        estimated=used.estimated or estimated,
-    )
+    return structs.replace(used, tokens=used.tokens - reserved + tokens, estimated=used.estimated or estimated)
 
 
 def spend_seconds(used: Usage, seconds: float) -> Usage:
     """Add the time of one effect."""
-    return Usage(
-        steps=used.steps, tokens=used.tokens, seconds=round(used.seconds + seconds, 3), estimated=used.estimated
-    )
+    return structs.replace(used, seconds=round(used.seconds + seconds, 3))
 
 
 def clamp(asked: dict[str, int | float], configured: Limits) -> Limits:
