@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,18 @@ def test_a_file_imports_only_from_below(file: Path) -> None:
             continue
         below, order = PLACE[name]
         assert (below, order) < (number, place), f"{file} imports {name}, which is not below it"
+
+
+@pytest.mark.parametrize("package", sorted({file.parent for file in sources()} - {PACKAGE}), ids=lambda path: path.name)
+def test_no_files_of_a_package_import_each_other_in_a_circle(package: Path) -> None:
+    inside = f"rea_edge.{package.name}."
+    names = {file.stem for file in package.glob("*.py")}
+    below = {
+        file.stem: {name.split(".")[2] for name in imports_of(file) if name.startswith(inside)} & names - {file.stem}
+        for file in package.glob("*.py")
+        if file.stem != "__init__"
+    }
+    assert list(TopologicalSorter(below).static_order())
 
 
 @pytest.mark.parametrize(
