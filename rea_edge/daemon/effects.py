@@ -1,7 +1,7 @@
 """What a runner needs done on this node: begin, ask, pass the gate, act. Joins settings, endpoint, prompts, tools."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ from rea_edge.cancel import Cancel
 from rea_edge.clock import Clock
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
-from rea_edge.config.prompts import fits_every_protocol, prompt_file
+from rea_edge.config.prompts import fits_every_protocol
+from rea_edge.daemon import putting
 from rea_edge.daemon.gates import Gates
-from rea_edge.endpoints import Chosen, Endpoints, Needs
+from rea_edge.endpoints import Endpoints, Needs
 from rea_edge.errors import DecisionRejected, EndpointFailed, RequestRefused, StoreFull
 from rea_edge.gate import Policy
 from rea_edge.records import (
@@ -40,11 +41,9 @@ from rea_edge.store import Store
 from rea_edge.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from rea_edge.bounds import Bounds
     from rea_edge.marks import Marks, Score
     from rea_edge.probe import Depth, Profile
 
-COMMAND_TOKENS = 96  # of an answer in protocol command: a guard with two calls has about forty
 CONTEXT_TOKENS = 4096  # where neither settings nor server say: the least that servers of today are started with
 # After three unreadable answers, where nobody fixed the protocol. Not command: its first line would end the task.
 NEXT: dict[Protocol, Protocol] = {"native": "json", "json": "react", "react": "json", "command": "json"}
@@ -82,9 +81,9 @@ class NodeEffects:
         policy = self._policy(job, kind)
         offers = gate.offered(policy, list(self.toolbox.tools.values()))
         tools = [self.toolbox.tools[offer.name] for offer in offers]
-        kept, bounds = _narrowed(protocol, job.goal, tools, kind.commands)
+        kept, bounds = putting.narrowed(protocol, job.goal, tools, kind.commands)
         table = aliases([offer.name for offer in offers], one.names)
-        asked = _asked_in(protocol, kind, chosen, job, renamed_tools(tools, table))
+        asked = putting.asked_in(protocol, kind, chosen, job, renamed_tools(tools, table))
         return Begun(
             endpoint=one.name,
             model=one.model,
@@ -102,14 +101,14 @@ class NodeEffects:
             next_protocol=NEXT[protocol] if wanted == "auto" and fits_every_protocol(kind.prompt) else None,
             seconds=round(chosen.seconds, 3),
             bounds=bounds,
-            only_if=_premise(protocol, job.goal, tools),
+            only_if=putting.premise(protocol, job.goal, tools),
             without=chosen.profile.without,
         )
 
     def switch(self, job: Job, begun: Begun, protocol: Protocol) -> Switched:
         kind = self._settings.task_type(job.type) or TaskType()
         tools = self._tools_of(begun)
-        switched = _asked_in(protocol, kind, self.endpoints.known(begun.endpoint), job, tools)
+        switched = putting.asked_in(protocol, kind, self.endpoints.known(begun.endpoint), job, tools)
         self.endpoints.doubt(begun.endpoint)  # another model may have come to be behind it
         return switched
 
@@ -122,7 +121,7 @@ class NodeEffects:
         return Moved(
             endpoint=chosen.settings.name,
             model=chosen.settings.model,
-            ask=_constraint(begun.protocol, chosen, self._tools_of(begun), begun.commands, run.job.goal),
+            ask=putting.constraint(begun.protocol, chosen, self._tools_of(begun), begun.commands, run.job.goal),
             context_tokens=chosen.context_tokens(CONTEXT_TOKENS),
             why=self.endpoints.fault_of(begun.endpoint),
             seconds=round(chosen.seconds, 3),
@@ -138,7 +137,7 @@ class NodeEffects:
         return Moved(
             endpoint=begun.endpoint,
             model=begun.model,
-            ask=_constraint(begun.protocol, known, self._tools_of(begun), begun.commands, run.job.goal),
+            ask=putting.constraint(begun.protocol, known, self._tools_of(begun), begun.commands, run.job.goal),
             context_tokens=begun.context_tokens,
             why=f"without {', '.join(learned)}, which it refuses",
             without=refused,
@@ -296,61 +295,3 @@ def _least(kind: TaskType, offers: tuple[object, ...]) -> int:
 def _chosen(profile: "Profile") -> Protocol:
     """What `auto` takes without an exam: native calls only where they really came back, else the JSON object."""
     return "native" if profile.native else "json"
-
-
-def _prompt(kind: TaskType, protocol: Protocol) -> str:
-    try:
-        return prompt_file(kind.prompt, protocol).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise RequestRefused("internal", f"the prompt of this task type cannot be read: {exc}") from exc
-
-
-def _asked_in(protocol: Protocol, kind: TaskType, there: Chosen | None, job: Job, tools: list[Tool]) -> Switched:
-    """How this job is put in this protocol to this endpoint."""
-    from rea_edge import opening
-
-    return Switched(
-        protocol=protocol,
-        opening=opening.opening(
-            protocol, _prompt(kind, protocol), tools, job.goal, job.context, commands=kind.commands
-        ),
-        ask=_constraint(protocol, there, tools, kind.commands, job.goal),
-        answer_tokens=min(job.limits.answer_tokens, COMMAND_TOKENS if protocol == "command" else 1 << 30),
-    )
-
-
-def _narrowed(
-    protocol: Protocol, goal: str, tools: Sequence[Tool], commands: int
-) -> "tuple[Sequence[Tool], Bounds | None]":
-    """What may be answered: in protocol command only what the goal speaks for. The prompt stays that of all tools."""
-    if protocol != "command":
-        return tools, None
-    from rea_edge import evidence
-
-    return evidence.narrowed(goal, tools, commands)
-
-
-def _premise(protocol: Protocol, goal: str, tools: Sequence[Tool]) -> Criterion | None:
-    """Under which condition the goal acts, where the model itself compares; in protocol command a line says it."""
-    if protocol == "command":
-        return None
-    from rea_edge import evidence
-
-    return evidence.condition_of(goal, tools)
-
-
-def _constraint(protocol: Protocol, there: Chosen | None, tools: list[Tool], commands: int, goal: str) -> str:
-    """What goes with each question; of an endpoint of which nothing is known, only what any server takes."""
-    from rea_edge import opening
-
-    kept, bounds = _narrowed(protocol, goal, tools, commands)
-    return opening.constraint(
-        protocol,
-        kept,
-        llama_cpp=there is not None and there.profile.llama_cpp,
-        json_schema=there is not None and there.profile.json_schema,
-        commands=commands,
-        temperature=None if there is None else there.settings.temperature,
-        bounds=bounds,
-        without=() if there is None else there.profile.without,
-    )
