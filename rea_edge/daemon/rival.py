@@ -58,7 +58,7 @@ class Rival:
         self._acting = False  # on this connection
         self._acted = False  # ever
         self._looked = False
-        self._look_until_s = 0.0
+        self._look_until_s = float("inf")  # nobody has looked yet
         self._grace_until_s = 0.0
         self._older: Claim | None = None
         self._older_seen_s = 0.0

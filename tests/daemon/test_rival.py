@@ -21,6 +21,13 @@ def connected(now_s: float = 100.0, *, known: tuple[str, ...] = (), up_since_s: 
     return rival
 
 
+def test_nobody_acts_before_the_first_look_has_begun() -> None:
+    rival = Rival("me", (), 90.0)
+    assert rival.verdict(100.0) == "wait"
+    rival.begin()
+    assert rival.verdict(100.1) == "wait"
+
+
 def test_a_node_alone_acts_as_soon_as_its_own_claim_is_back() -> None:
     rival = connected()
     assert rival.verdict(100.0) == "wait"
