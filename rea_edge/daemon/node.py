@@ -184,7 +184,7 @@ class Node:
             tools_hash=lambda: self._effects.toolbox.tools_hash,
             boot=boot_id(),
             instance=self._instance,
-            session=lambda: self._post.session,
+            session=lambda: self._post.kept_session,
             state=self._health.state,
             faults=self._health.faults,
             health=self._health.figures,

@@ -25,6 +25,8 @@ log = logging.getLogger("rea_edge.post")
 
 GONE = "the broker has a session of this node, which began a new state: the one before is gone"
 
+OLDER = "the broker knows connections of this state that it has no record of: an older copy of it was put back"
+
 SILENT = "Keep alive timeout"  # in the reason of an end that is found out late
 
 
@@ -65,7 +67,8 @@ class Post:
         self._births = births
         self._farewell = farewell
         self._fatal = fatal
-        self.session = int(store.meta_get("session") or 0)
+        # What others see is the one on disk: a number that a full disk forgot would look like another copy's later.
+        self.session = self.kept_session = int(store.meta_get("session") or 0)
         self.complaints = Complaints(topics.base)
         self._given_up: set[int] = set()  # rows that could not be set aside on a full disk
         self._life = life
@@ -87,6 +90,7 @@ class Post:
             tell=lambda out: self._link.tell(out),
             restate=lambda: self._link.tell(self._births()[0]),
             admitted=admitted,
+            outrun=self._outrun,
         )
         self._link = Link(
             link_settings(broker, client_id),
@@ -221,6 +225,7 @@ class Post:
             with self._store.transaction() as tx:
                 tx.meta_set("session", str(self.session))
                 self.presence.remember(tx)
+            self.kept_session = self.session
         except StoreFull as exc:
             log.error("event=session_not_kept detail=%r", str(exc))
         except StoreBroken as exc:
@@ -232,14 +237,29 @@ class Post:
         """A state that never connected, and a broker that knows this node: there was another state before."""
         if self._known_before is None:
             self._known_before = old  # kept: the next connection meets a session that this one has made
-        if self._new_to_broker and self._known_before and self._store.lost is None:
-            log.error("event=state_lost detail=%r", GONE)
-            try:
-                with self._store.transaction() as tx:
-                    tx.lose(GONE)
-            except StoreBroken as exc:
-                self._fatal(exc)
+        if self._new_to_broker and self._known_before:
+            self._lose(GONE, self.session)
         self._new_to_broker = False
+
+    def _outrun(self, session: int) -> None:
+        """The count goes on from there, so that the same status, brought back by a broker, is not news again."""
+        if session >= self.session:
+            self._lose(OLDER, session + 1)
+
+    def _lose(self, why: str, session: int) -> None:
+        new = self._store.lost is None
+        if new:
+            log.error("event=state_lost detail=%r", why)
+        try:
+            with self._store.transaction() as tx:
+                if new:
+                    tx.lose(why)
+                tx.meta_set("session", str(session))
+            self.session = self.kept_session = session
+        except StoreFull as exc:
+            log.error("event=loss_not_kept detail=%r", str(exc))  # nor can an intent be
+        except StoreBroken as exc:
+            self._fatal(exc)
 
     def _on_up(self, session: Session) -> Sequence[Outgoing]:
         log.info("event=up protocol=%s session=%d present=%s", session.protocol, self.session, session.present)

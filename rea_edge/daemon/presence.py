@@ -27,7 +27,10 @@ log = logging.getLogger("rea_edge.presence")
 
 
 class NodePresence:
-    """`tell` sends from memory, `restate` says again how this node is, `admitted(bool)` hears whether it acts."""
+    """`tell` sends from memory, `restate` says again how this node is, `admitted(bool)` hears whether it acts.
+
+    `outrun(session)` hears, before this node acts, of a connection that another process made with this state.
+    """
 
     def __init__(
         self,
@@ -39,8 +42,11 @@ class NodePresence:
         tell: Callable[[Outgoing], None],
         restate: Callable[[], None],
         admitted: Callable[[bool], None],
+        outrun: Callable[[int], None],
     ) -> None:
         self._topics = topics
+        self._epoch = store.epoch
+        self._outrun = outrun
         self._instance = instance
         self._up_since_s = up_since_s
         self._tell = tell
@@ -78,6 +84,8 @@ class NodePresence:
                 self._claim()
         elif incoming.topic == self._topics.all("status"):
             status = _read(incoming.payload, NodeStatus)
+            if status is not None:
+                self._compare(status)
             if status is not None and self._rival.hear_status(_seen(status), now_s):
                 self._contradict(now_s)
         else:
@@ -90,6 +98,11 @@ class NodePresence:
 
     def words(self) -> list[str]:
         return self._rival.words(time.monotonic())
+
+    def _compare(self, status: NodeStatus) -> None:
+        # While we act, what another copy of this state counts is its own affair.
+        if self._told != "yes" and status.epoch == self._epoch and status.instance != self._instance:
+            self._outrun(status.session)
 
     def _first_up(self) -> None:
         self._rival.subscribed(time.monotonic())

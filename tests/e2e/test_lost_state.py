@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 from rea_edge.client import Client
 from rea_edge.emulated.endpoint import ScriptedEndpoint
@@ -113,6 +114,52 @@ def test_a_state_that_is_gone_without_a_trace_is_missed_by_the_broker_that_knows
         wait_degraded(client)
         assert refused_as_lost(ring(client))
     assert len(house.ledger("ring")) == 1
+
+
+def put_back(house: House, copy: Path) -> None:
+    """As from a backup, or by the card that was in the board before."""
+    shutil.rmtree(house.folder / "state")
+    shutil.copytree(copy, house.folder / "state")
+
+
+def test_an_older_copy_of_the_state_waits_for_a_release_and_does_not_run_again_what_it_forgot(
+    broker: AnyBroker, make_house: MakeHouse
+) -> None:
+    house = make_house(broker).start()
+    copy = house.folder / "copy"
+    with house.client(silent_s=30) as client:
+        wait_online(client)
+        assert ring(client).ok
+        house.stop()
+        shutil.copytree(house.folder / "state", copy)
+        house.start()
+        assert client.ask("call", {"id": "forgotten"}, "ring").ok
+        house.kill()
+        put_back(house, copy)
+        client.send("call", {"id": "forgotten"}, "ring")  # nobody heard the answer
+        house.start()
+        wait_degraded(client)
+        assert any("an older copy" in fault for fault in client.status().faults)
+        assert refused_as_lost(client.ask("call", {"id": "forgotten"}, "ring"))
+        assert client.ask("call", {"args": {"percent": 3}}, "turn").ok
+        assert "released" in told_when_stopped(house, "release", "--config", str(house.config))
+        wait_online(client)
+        assert ring(client).ok
+    assert len(house.ledger("ring")) == 3
+
+
+def test_a_state_that_moves_to_another_place_is_not_an_older_copy(broker: AnyBroker, make_house: MakeHouse) -> None:
+    house = make_house(broker).start()
+    with house.client(silent_s=30) as client:
+        wait_online(client)
+        for end in (house.kill, house.stop):
+            end()
+            shutil.copytree(house.folder / "state", house.folder / "copy")
+            put_back(house, house.folder / "copy")
+            shutil.rmtree(house.folder / "copy")
+            house.start()
+            assert ring(client).ok
+            assert client.status_asked().faults == []
 
 
 def test_a_new_node_is_not_taken_for_one_that_lost_its_state(broker: AnyBroker, make_house: MakeHouse) -> None:
