@@ -9,6 +9,8 @@ The one place that orders the trust between them; the forms themselves are read 
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import structs
+
 from rea_edge.decision import command
 from rea_edge.decision.dialects import LABELS
 from rea_edge.decision.found import Piece
@@ -23,6 +25,7 @@ from rea_edge.records import Calls, Decision, Finish, GiveUp, Offer
 
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"})
 _MESSAGE_LENGTH = 600
+_RAN_ON = "\n" * 8  # what a model writes that has ended, until it is cut
 _INVISIBLE = " \t\r\n\x00\u00a0\u200b\u2060\ufeff"  # around a reply it says nothing
 MOST_CALLS = 16  # in one message: limits count questions, and one answer that repeats itself must not be 200 acts
 
@@ -57,6 +60,8 @@ def _read(message: Mapping[str, object], finish_reason: str | None, offers: Sequ
     text = envelope.text
     if not text.strip() and "</think>" in envelope.reasoning and not envelope.calls:
         text = envelope.reasoning  # a server that put all into reasoning; what follows the closed block counts
+    if text.endswith(_RAN_ON):
+        turn = structs.replace(turn, ran_on=True)
     text = text.strip(_INVISIBLE)
     if turn.asked == "json":
         text = _unquoted(text)

@@ -47,7 +47,7 @@ def settled(scan: Scan, turn: Turn) -> Decision | None:
 def _in_code(scan: Scan, piece: Piece, turn: Turn) -> bool:
     """In a fence, or in code marks that are open: what was cut off might have said that it is an example."""
     line = scan.text.rfind("\n", 0, piece.start) + 1
-    fenced = piece.fence >= 0 and turn.asked != "json"
+    fenced = piece.fence >= 0 and turn.asked != "json" and not turn.ran_on
     return fenced or len(_CODE_MARK.findall(scan.text, line, piece.start)) % 2 == 1
 
 

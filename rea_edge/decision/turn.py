@@ -18,8 +18,11 @@ FORMS: dict[Asked, str] = {
 
 
 class Turn(Struct, frozen=True):
-    """How the reply was asked for and how it ended. `cut`: the server stopped it at a length."""
+    """How the reply was asked for and how it ended. `cut`: the server stopped it at a length.
+
+    `ran_on`: only line breaks came at its end, many of them."""
 
     asked: Asked
     cut: bool
     names: Names
+    ran_on: bool = False
