@@ -17,6 +17,7 @@ Protocol = Literal["native", "json", "react", "command"]
 Mode = Literal["act", "query"]
 State = Literal["accepted", "running", "paused", "waiting", "ended"]
 Outcome = Literal["achieved", "gave_up", "exceeded", "cancelled", "failed", "escalated", "rejected", "expired"]
+Confirm = Literal["never", "task", "always"]
 Op = Literal[">", ">=", "<", "<=", "==", "!="]
 LimitName = Literal["steps", "tokens", "seconds", "day_tokens", "month_tokens"]
 # Ends with \Z: `$` would let a line break through, which makes a topic that brokers end the connection for.
@@ -100,6 +101,11 @@ class Rule(Frozen, frozen=True, kw_only=True):
     hours: Hours | None = None
     requires: tuple[str, ...] = ()  # tools that must have given a value in the same run before
     only_if: tuple[Criterion, ...] = ()  # what reads must say right before; args are those of the read
+    confirm: Confirm = (
+        "never"  # whether a person must say yes: `task` only where a model asks, `always` also in direct calls
+    )
+    approvers: tuple[str, ...] = ()  # who may say it
+    approve_s: float = 120.0  # how long they have
 
 
 class Sandbox(Frozen, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -20,8 +21,8 @@ from rea_edge.dial import link_settings, person_client_id
 from rea_edge.errors import NodeSilent, RequestRefused
 from rea_edge.intake import BODY_KEYS
 from rea_edge.mqtt import Incoming, Link, Outgoing, Session
-from rea_edge.topics import Topics, What
-from rea_edge.wire import PAYLOAD_MAX, NodeStatus, Reply, TaskEvent, TaskState
+from rea_edge.topics import APPROVERS, Topics, What
+from rea_edge.wire import PAYLOAD_MAX, AskShown, NodeStatus, Reply, TaskEvent, TaskState
 
 SILENT_S = 10.0  # a node (or broker) that says nothing for so long is reported as silent
 RESEND_S = 3.0
@@ -32,9 +33,11 @@ INBOX = 1000  # messages that wait to be read; live events beyond it are dropped
 
 
 class Client:
-    """A connection of one person to one node. Use as a context manager. Raises `NodeSilent` after `silent_s`."""
+    """A connection of one person to one node. Use as a context manager. Raises `NodeSilent` after `silent_s`.
 
-    def __init__(self, settings: Settings, *, silent_s: float = SILENT_S) -> None:
+    `approver`: also hears what waits for a person, where the broker lets him."""
+
+    def __init__(self, settings: Settings, *, silent_s: float = SILENT_S, approver: bool = False) -> None:
         if settings.node is None:
             raise NodeSilent("no node is named: give --node NAME, or set REA_EDGE_NODE")
         self.who = settings.who
@@ -44,6 +47,7 @@ class Client:
         self._url = settings.broker.url
         self._up = queue.Queue[None]()
         self._inbox = queue.Queue[Incoming](INBOX)
+        self._asks: dict[str, bytes] = {}  # by topic: what waits for a person
         self._early: list[Incoming] = []  # of the task that is followed, met while waiting for something else
         self._followed: tuple[str, ...] = ()
         self._status: Incoming | None = None
@@ -51,7 +55,7 @@ class Client:
         self._refused = ""
         self._link = Link(
             link_settings(settings.broker, person_client_id(settings.who), session_expiry_s=0),
-            subscriptions=(self.topics.person(settings.who), self.topics.person("_all")),
+            subscriptions=tuple(map(self.topics.person, (settings.who, "_all", *([APPROVERS] if approver else [])))),
             accept=self._accept,
             pull=lambda limit: (),
             published=self._published,
@@ -192,6 +196,20 @@ class Client:
         data = self.data("query", {}, "status")
         return msgspec.convert(data.get("status") if isinstance(data, dict) else None, NodeStatus)
 
+    def asks(self) -> list[AskShown]:
+        """What waits for a person, as it is retained, for who hears it."""
+        with suppress(RequestRefused):
+            self.status_asked()  # a fence: whatever the broker keeps has come before this answer
+        return self.asks_kept()
+
+    def asks_kept(self) -> list[AskShown]:
+        """As `asks`, by what has come from the broker so far."""
+        found: list[AskShown] = []
+        for payload in list(self._asks.values()):
+            with suppress(msgspec.DecodeError):  # no node's: whoever may write there
+                found.append(msgspec.json.decode(payload, type=AskShown))
+        return found
+
     def hear(self, topic: str, seconds: float) -> Incoming | None:
         """The next message on a topic of ours; None if none comes."""
         for message in self._until(time.monotonic() + seconds, lambda: None):
@@ -223,6 +241,10 @@ class Client:
         if incoming.topic == self.topics.all("status") and incoming.payload:
             self._status = incoming
             self._have_status.set()
+        if incoming.topic.startswith(f"{self.topics.base}/out/{APPROVERS}/") and incoming.topic.endswith("/ask"):
+            self._asks.pop(incoming.topic, None)
+            if incoming.payload:
+                self._asks[incoming.topic] = incoming.payload
         try:
             self._inbox.put_nowait(incoming)
         except queue.Full:

@@ -210,6 +210,34 @@ class Refused(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="refused"
     reason: str
 
 
+class AskedApproval(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked_approval"):
+    """Call n waits for the yes of one of `approvers`, until the state has lived `until_s`.
+
+    `ask_hash` names the call with its true arguments (see `approval.ask_hash`), `shown` are those that people may see.
+    """
+
+    n: int
+    ask_hash: str
+    nonce: str
+    approvers: tuple[str, ...]
+    seconds: float
+    until_s: float
+    shown: Args
+    risk: str
+
+
+class Decided(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="decided"):
+    """What was said to the ask of this hash, by whom, and in which message (`say`). A yes holds for one start of call n."""
+
+    n: int
+    ask_hash: str
+    answer: Literal["yes", "no", "expired"]
+    at_s: float  # of the state's life
+    by: str = ""
+    say: str = ""
+    why: str = ""
+
+
 class Intended(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="intended"):
     """Call n is about to start, and its tool acts `once` or can be verified. Without its end it is in doubt.
 
@@ -281,6 +309,8 @@ Event = (
     | Answered
     | Unanswered
     | Refused
+    | AskedApproval
+    | Decided
     | Intended
     | Doubted
     | Verified

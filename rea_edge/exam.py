@@ -44,6 +44,7 @@ from rea_edge.records import (
     Tool,
     Unanswered,
     Verify,
+    Wait,
 )
 from rea_edge.runner import answered
 
@@ -237,7 +238,7 @@ def _played(
                 run = loop.apply(run, Returned(n=n, result=result, seconds=0.0))
             case Record(event=event):
                 run = loop.apply(run, event)
-            case Rest() | Switch() | Verify():  # no other protocol is offered here, and nothing is ever in doubt
+            case Rest() | Switch() | Verify() | Wait():  # one protocol is offered, nothing is in doubt, nobody is asked
                 return run
             case other:
                 assert_never(other)

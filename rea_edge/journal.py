@@ -15,7 +15,7 @@ from rea_edge import unsettled
 from rea_edge.allowance import Left
 from rea_edge.clock import boot_s
 from rea_edge.errors import RunUnreadable
-from rea_edge.records import Asked, CancelAsked, Effect, Ended, Event, Job, Resumed, Run, Settled, State
+from rea_edge.records import Asked, AskedApproval, CancelAsked, Effect, Ended, Event, Job, Resumed, Run, Settled, State
 from rea_edge.store import Reading, RunRow, Store, Transaction
 
 log = logging.getLogger("rea_edge.journal")
@@ -284,7 +284,7 @@ class Held:
                 news.append((run, event))
             if wanted:
                 tx.append(self.row.row, run.seq - len(wanted), [*self._bodies, *more], self._clock())
-            state: State = "ended" if run.phase == "ended" else "running"
+            state = _state(run)
             if state != self.row.state:
                 outcome = run.ended.outcome if run.ended else None
                 self.row = tx.set_state(self.row.row, state, outcome, self._books.lived_s())
@@ -303,7 +303,16 @@ class Held:
             self._books.charge(tx, tokens, reserved)
 
 
+def _state(run: Run) -> State:
+    """What stands in the row of a run that a lane has: one that waits for a person is not taken up after a restart."""
+    match run.phase:
+        case "ended" | "waiting":
+            return run.phase
+        case _:
+            return "running"
+
+
 def is_kept(event: Event) -> bool:
     """Whether the state after this event goes through the outbox. How a run gets on in between is told from memory:
     the newest is enough, and a row for every step would wear the flash."""
-    return isinstance(event, Ended | Resumed)
+    return isinstance(event, Ended | Resumed | AskedApproval)

@@ -6,7 +6,7 @@ of the shell. An event that the table does not know in a phase is our own bug: `
     accepted --Begun--> ready --Asked--> asked --Answered--> acting --Returned/Refused of the last call--> ready
      Switched, Moved: --+ ^----------------+ Unanswered         |  closing --Ended--> ended
                           +-------------------------------------+
-
+    acting --AskedApproval--> waiting --Decided--> acting, or as Refused
 The shell writes an event before it gives it to `apply`; so a run is always the sum of its journal.
 """
 
@@ -14,17 +14,20 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import budget, circles, context, criteria, doubt, lines, outcome, premise, questions, settled
+from rea_edge import approval, budget, circles, context, criteria, doubt, lines, outcome, premise, questions, settled
 from rea_edge.changes import as_known, changed, closed, failed, gone_on, opened, told, told_result
+from rea_edge.errors import Code
 from rea_edge.records import (
     Act,
     Answered,
     Ask,
     Asked,
+    AskedApproval,
     Begin,
     Begun,
     Calls,
     CancelAsked,
+    Decided,
     Done,
     Doubted,
     Effect,
@@ -52,6 +55,7 @@ from rea_edge.records import (
     Switched,
     Unanswered,
     Verified,
+    Wait,
 )
 
 Word = Literal["ok", "failed", "unknown"]
@@ -100,22 +104,29 @@ def _apply(run: Run, event: Event) -> Run:
             return _unanswered(run, event)
         case "acting", Refused():
             return _refused(run, event)
+        case "acting", AskedApproval(n=n) if run.ask is None and not run.open[0].intended and run.open[0].n == n:
+            return approval.asked(run, event)
+        case "waiting", Decided(answer="yes") if approval.is_about(run, event):
+            return approval.allowed(run, event)
+        case "waiting", Decided(n=n) if approval.is_about(run, event):
+            code: Code = "approval_timeout" if event.answer == "expired" else "policy_denied"
+            return _refused(run, Refused(n=n, reason=approval.refusal(event)), code)
         case "acting", Intended(n=n) if not run.open[0].intended and run.open[0].n == n:
-            return doubt.intended(run, event)
+            return approval.used(doubt.intended(run, event))
         case "acting", Doubted(n=n) if run.open[0].verify is not None and run.open[0].n == n:
             return doubt.doubted(run, event)
         case "acting", Verified(n=n) if run.open[0].verify is not None and run.open[0].n == n:
             return doubt.verified(run, event)
         case "acting", Returned(n=n) if run.open[0].n == n:
             return _returned(run, event)
-        case (("accepted" | "ready" | "asked" | "acting" | "closing"), Resumed()):
+        case (("accepted" | "ready" | "asked" | "acting" | "waiting" | "closing"), Resumed()):
             return _resumed(run, event)
-        case (("accepted" | "ready" | "asked" | "acting" | "closing" | "ended"), CancelAsked()):
+        case (("accepted" | "ready" | "asked" | "acting" | "waiting" | "closing" | "ended"), CancelAsked()):
             words = f"cancelled by {event.by}" + (f": {event.text}" if event.text else "")
             return run if run.ended or run.cancel else changed(run, cancel=words)
         case _, Settled(n=n) if settled.is_open(run, n):
             return settled.settled(run, event)
-        case (("accepted" | "ready" | "acting" | "closing"), Ended()):
+        case (("accepted" | "ready" | "acting" | "waiting" | "closing"), Ended()):
             return changed(run, phase="ended", ended=event, open=(), guard=None, told=())
         case _:
             raise IllegalMove(f"{run.id}: {type(event).__name__} in phase {run.phase}")
@@ -145,6 +156,8 @@ def next_effect(run: Run) -> Effect:
             return _next_question(run)
         case "acting":
             return _next_call(run)
+        case "waiting":
+            return Wait()
         case "asked":
             raise IllegalMove(f"{run.id}: a question is under way; only its answer or a restart goes on")
         case _:
@@ -259,17 +272,17 @@ def _unanswered(run: Run, event: Unanswered) -> Run:
     return closed(run, failed(run, "endpoint_unavailable", run.trouble))
 
 
-def _refused(run: Run, event: Refused) -> Run:
+def _refused(run: Run, event: Refused, code: Code = "policy_denied") -> Run:
     head, *rest = run.open
     assert head.n == event.n, (head.n, event.n)
     done = Done(n=head.n, tool=head.call.name, args=head.call.args, result="denied")
-    run = changed(run, open=tuple(rest), done=(*run.done, done), strikes=0)
+    run = changed(approval.used(run), open=tuple(rest), done=(*run.done, done), strikes=0)
     if run.job.call is not None:
-        return closed(run, failed(run, "policy_denied", event.reason))
+        return closed(run, failed(run, code, event.reason))
     run = circles.after_refusal(run, head.call, event.reason)
     if lines.is_one_line(run):
         ended = outcome.gave_up(run, event.reason)
-        return closed(run, msgspec.structs.replace(ended, error="policy_denied"))
+        return closed(run, msgspec.structs.replace(ended, error=code))
     text = context.observation(Fault(fault="denied", message=as_known(run, event.reason)))
     return gone_on(told(changed(run, guard=None), text, head))
 
@@ -280,7 +293,7 @@ def _returned(run: Run, event: Returned) -> Run:
     word: Word = "ok" if ok else "unknown" if event.unknown else "failed"
     text = context.observation(event.result)
     run = changed(
-        run,
+        approval.used(run),
         open=tuple(rest),
         done=(*run.done, Done(n=head.n, tool=head.call.name, args=head.call.args, result=word)),
         used=budget.spend_seconds(run.used, event.seconds),

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from rea_edge import early, intake
+from rea_edge.asks import Asks
 from rea_edge.config import Access
 from rea_edge.controls import Controls
 from rea_edge.errors import RequestRefused, StoreBroken, StoreFull, StoreUnusable
@@ -23,7 +24,17 @@ from rea_edge.records import CancelAsked, Frozen, Job, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store
 from rea_edge.topics import Inbound, Topics
-from rea_edge.wire import PUBLISH_MAX, CallRequest, CtlRequest, NodeRequest, QueryRequest, Reply, Request, TaskRequest
+from rea_edge.wire import (
+    PUBLISH_MAX,
+    CallRequest,
+    CtlRequest,
+    NodeRequest,
+    QueryRequest,
+    Reply,
+    Request,
+    SayRequest,
+    TaskRequest,
+)
 
 URGENT = ("ctl", "say", "node")  # their answers do not wait behind the refusals of a flood
 CORRELATION_MAX = 1024  # bytes; it is stored with the request and sent back with the answer
@@ -98,6 +109,7 @@ class Mailbox:
         away_s: Callable[[Incoming], float],
         access: Access,
         fairness: Fairness,
+        asks: Asks,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -110,6 +122,7 @@ class Mailbox:
         self._away_s = away_s
         self._access = access
         self._fairness = fairness
+        self._asks = asks
         self._controls = Controls(
             store=store,
             journal=journal,
@@ -161,7 +174,8 @@ class Mailbox:
         )
 
     def _take(self, inbound: Inbound, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
-        if not self._access.admits(inbound.who):
+        # Whose word counts for a call is asked of that call.
+        if inbound.what != "say" and not self._access.admits(inbound.who):
             raise RequestRefused("policy_denied", f"{inbound.who} is not among this node's [access] senders")
         match inbound.what:
             case "task":
@@ -180,9 +194,7 @@ class Mailbox:
             case "node":
                 self._take_node(inbound.who, incoming, letter, sender)
             case "say":
-                raise RequestRefused(
-                    "policy_denied", "say: this version asks nobody for approval; that will need [access] identity"
-                )
+                self._take_say(inbound.who, incoming, letter, sender)
 
     def _check(self, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
         self._check_kept(incoming, request)
@@ -210,7 +222,7 @@ class Mailbox:
             intake.check_task(request)
             made = self._desk.job_of_task(who, request, letter.plain)
             self._check_age(incoming, request, "query" if made.mode == "query" else "task")
-            return msgspec.structs.replace(made, trace=request.trace or "")
+            return msgspec.structs.replace(made, trace=request.trace or "", via=tuple(request.via or ()))
 
         self._accept_run("task", who, task_id, body, job)
 
@@ -224,6 +236,7 @@ class Mailbox:
             return msgspec.structs.replace(
                 made,
                 trace=request.trace or "",
+                via=tuple(request.via or ()),
                 response_topic=sender.response_topic,
                 correlation=sender.correlation,
             )
@@ -289,6 +302,14 @@ class Mailbox:
         data = self._controls.take(who, request)
         self._wake()
         self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data=data, at=self._report.at()))
+
+    def _take_say(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        self._pace("control", who)
+        request = intake.as_request(letter.keys, SayRequest)
+        self._check(incoming, request, "ctl")
+        data = self._asks.say(who, request)
+        self._wake()
+        self._answer(sender, Reply(for_="say", id=request.id, ok=True, data=data, at=self._report.at()))
 
     def _take_node(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         if not self._access.operates(who):

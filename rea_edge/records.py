@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Raw, field
 
 from rea_edge.basics import Args as Args
+from rea_edge.basics import Confirm as Confirm
 from rea_edge.basics import Criterion as Criterion
 from rea_edge.basics import EffectClass as EffectClass
 from rea_edge.basics import Example as Example
@@ -36,10 +37,12 @@ from rea_edge.events import AS_SENT_BACK as AS_SENT_BACK
 from rea_edge.events import Answer as Answer
 from rea_edge.events import Answered as Answered
 from rea_edge.events import Asked as Asked
+from rea_edge.events import AskedApproval as AskedApproval
 from rea_edge.events import Begun as Begun
 from rea_edge.events import Call as Call
 from rea_edge.events import Calls as Calls
 from rea_edge.events import CancelAsked as CancelAsked
+from rea_edge.events import Decided as Decided
 from rea_edge.events import Decision as Decision
 from rea_edge.events import Doubted as Doubted
 from rea_edge.events import Ended as Ended
@@ -102,11 +105,15 @@ class Record(Frozen, frozen=True, kw_only=True, tag="record"):
     event: Ended | Returned | Refused
 
 
+class Wait(Frozen, frozen=True, kw_only=True, tag="wait"):
+    """Nothing to do until a person has said yes or no, or too much time has passed."""
+
+
 class Rest(Frozen, frozen=True, kw_only=True, tag="rest"):
     """Nothing to do: the run has ended."""
 
 
-Effect = Begin | Switch | Ask | Act | Verify | Record | Rest
+Effect = Begin | Switch | Ask | Act | Verify | Record | Wait | Rest
 
 
 # --- a run: what the journal adds up to
@@ -128,6 +135,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     call: Call | None = None
     effect: EffectClass = "once"
     who: str = ""  # the sender; the gate asks what is open to him
+    via: tuple[str, ...] = ()  # those on whose behalf he sends
     trace: str = ""
     response_topic: str = ""
     correlation: bytes = b""
@@ -175,7 +183,7 @@ class Seen(Frozen, frozen=True, kw_only=True):
     times: int
 
 
-Phase = Literal["accepted", "ready", "asked", "acting", "closing", "ended"]
+Phase = Literal["accepted", "ready", "asked", "acting", "waiting", "closing", "ended"]
 
 
 class Run(Frozen, frozen=True, kw_only=True):
@@ -195,6 +203,10 @@ class Run(Frozen, frozen=True, kw_only=True):
     reserved: int = 0
     calls: int = 0  # numbers given so far
     open: tuple[OpenCall, ...] = ()
+    ask: AskedApproval | None = (
+        None  # what a person is asked about the first of the open calls, until that starts or ends
+    )
+    said: Decided | None = None  # his yes to it
     guard: Guard | None = None
     because: str = ""  # what a guard found true, until its act has returned
     told: tuple[Told, ...] = ()

@@ -11,14 +11,17 @@ from typing import assert_never
 
 import msgspec
 
+from rea_edge.approval import refusal
 from rea_edge.errors import Code
 from rea_edge.journal import readable
 from rea_edge.mqtt import Outgoing
 from rea_edge.records import (
     Answered,
     Asked,
+    AskedApproval,
     Begun,
     CancelAsked,
+    Decided,
     Done,
     Doubted,
     Ended,
@@ -192,6 +195,8 @@ class Report:
 def state_word(run: Run) -> State:
     if run.phase == "ended":
         return "ended"
+    if run.phase == "waiting":
+        return "waiting"
     return "accepted" if run.begun is None and run.job.call is None else "running"
 
 
@@ -258,6 +263,13 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
             return [said("note", f"{fault}: {message}", seconds=seconds)]
         case Moved(endpoint=endpoint, why=why):
             return [said("note", f"endpoint {endpoint} is asked from now on: {why}")]
+        case AskedApproval(n=n, approvers=approvers, seconds=seconds, ask_hash=named):
+            who = " or ".join(approvers)
+            return [said("note", f"call {n} waits {seconds:g} s at most for a yes of {who}: {named}", n)]
+        case Decided(n=n, answer="yes", by=by):
+            return [said("note", f"{by} says yes to call {n}", n)]
+        case Decided(n=n):
+            return [_about(run, said("result", f"denied: {refusal(event)}", n))]
         case CancelAsked(by=by):
             return [said("note", f"cancel asked by {by}")]
         case Settled(n=n, outcome=word, by=by):

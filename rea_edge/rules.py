@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Struct, field
 
 from rea_edge.condition import is_path
-from rea_edge.records import Criterion, Hours, Op, Rate, Rule
+from rea_edge.records import Confirm, Criterion, Hours, Op, Rate, Rule
 
 MOST_IN_A_RATE = 120  # starts that are remembered of one tool
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
@@ -59,6 +59,17 @@ class Gate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # tools that must have given a value in the same task before
     only_if: tuple[Wanted, ...] = ()
     # interlocks: reads whose fresh value must meet a condition right before the start
+    confirm: Confirm = "never"
+    # always: each call waits for a person's yes; task: only those that a model asks for
+
+
+class NodeGate(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[gate.TOOL]` as a node has it: a declaration may ask for a yes, who gives it is the node's to say."""
+
+    approvers: Annotated[tuple[str, ...], Meta(max_length=32)] = ()
+    # names of those who may say yes, never to a call of their own; needs [access] identity = "broker"
+    approve_s: Annotated[float, Meta(ge=1, le=86_400)] = 120.0
+    # seconds they have; no answer means no. A person must see it, look at the device, and answer
 
 
 def rule_of(gate: Gate) -> Rule:
@@ -77,6 +88,9 @@ def rule_of(gate: Gate) -> Rule:
         hours=_read(hours_of, gate.hours, "hours"),
         requires=gate.requires,
         only_if=tuple(map(criterion_of, gate.only_if)),
+        confirm=gate.confirm,
+        approvers=gate.approvers if isinstance(gate, NodeGate) else (),
+        approve_s=gate.approve_s if isinstance(gate, NodeGate) else Rule().approve_s,
     )
 
 

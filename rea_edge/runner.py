@@ -24,6 +24,7 @@ from rea_edge.records import (
     Answered,
     Ask,
     Asked,
+    AskedApproval,
     Begin,
     Begun,
     Call,
@@ -52,6 +53,7 @@ from rea_edge.records import (
     Unanswered,
     Verified,
     Verify,
+    Wait,
 )
 from rea_edge.store import RunRow
 
@@ -82,6 +84,12 @@ class Effects(Port):
 
     def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
         """The gate: why this call may not run, or None. Reads what interlocks ask for."""
+        ...
+
+    def approval(self, run: Run, act: Act) -> AskedApproval | str | None:
+        """What a person is to be asked before this call may start; why it may not start at all; or None: it may.
+
+        A yes that the run has is checked against this very call."""
         ...
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
@@ -131,7 +139,7 @@ class Runner:
         self._commit(held, ended)
 
     def finish(self, held: Held, cancel: Cancel, stopping: Callable[[], bool]) -> None:
-        """Perform effects until the run has ended.
+        """Perform effects until the run has ended, or waits for a person.
 
         Raises `Stopped` once `stopping()`, with all that is known on disk; store errors pass through, and after
         `StoreFull` the same call may simply be made again.
@@ -140,7 +148,7 @@ class Runner:
             if cancel.cancelled:
                 held.sync()
             effect = held.next_effect()
-            if isinstance(effect, Rest):
+            if isinstance(effect, Rest | Wait):
                 return
             if stopping():
                 self._commit(held)
@@ -167,7 +175,7 @@ class Runner:
                 self._commit(held, ended)
             case Record(event=event):
                 held.note(event)
-            case Rest():
+            case Rest() | Wait():
                 pass
             case other:
                 assert_never(other)
@@ -236,8 +244,16 @@ class Runner:
         effect = self._effects.effect(act.call, act.effect)
         if held.run.job.dry_run and effect != "read":
             held.note(Returned(n=act.n, result=Ok(data=NOT_RUN), seconds=0.0))
-        else:
-            self._perform(held, act, effect, cancel, stopping)
+            return
+        match self._effects.approval(held.run, act):
+            case AskedApproval() as waiting:
+                self._commit(held, waiting)
+            case str() as why:
+                held.note(Refused(n=act.n, reason=why))
+            case None:
+                # A yes holds for one start, whatever the tool would bear.
+                effect = effect if held.run.said is None else "once"
+                self._perform(held, act, effect, cancel, stopping)
 
     def _perform(self, held: Held, act: Act, effect: EffectClass, cancel: Cancel, stopping: Callable[[], bool]) -> None:
         """Run a call that passed the gate, and note how it ended; `effect` is what it is taken for."""

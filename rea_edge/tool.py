@@ -30,10 +30,11 @@ EFFECTS = ("read", "idempotent", "once")
 BASE_KEYS = ("effect", "timeout_s", "retries", "device", "examples")
 MORE_KEYS = (
     "ranges", "rate", "dwell_s", "hours", "requires", "only_if", "fields", "redact", "summary", "sandbox", "verify",
+    "confirm",
 )  # fmt: skip
 KEYS = (*BASE_KEYS, *MORE_KEYS)
 LATER_KEYS = frozenset({
-    "confirm", "cost", "p95_s", "needs", "publish", "payload", "await", "await_path",
+    "cost", "p95_s", "needs", "publish", "payload", "await", "await_path",
 })  # fmt: skip
 LONGEST_S = 3600.0
 MOST_RETRIES = 5
@@ -79,6 +80,7 @@ def tool(
     summary: bool | None = None,
     sandbox: Mapping[str, object] | None = None,
     verify: Mapping[str, object] | None = None,
+    confirm: Literal["never", "task", "always"] | None = None,
     **unsupported: object,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as a device tool.
@@ -90,6 +92,7 @@ def tool(
     Bounds at the gate, which the node's owner may only tighten: `ranges` {parameter: (least, most)}, `rate` "6/minute",
     `dwell_s` least seconds between two starts, `hours` "07:00-22:00", `requires` tools that must have given a value in
     the same task, `only_if` [{"tool", "args", "path", "op", "value"}] reads whose fresh value lets it run.
+    `confirm="always"`: each call waits for a person's yes, `"task"`: those that a model asks for; the node says whose.
     Of the result: `fields` may be seen (paths; default all), `redact=("addresses",)` hides IP, MAC and mail addresses,
     `summary=True` gives more than 2 KiB as counts, ends and figures.
     `sandbox={"read": ["/sys/class/hwmon"], "write": [], "network": False}`: it sees nothing else of the file system than
@@ -99,7 +102,7 @@ def tool(
     Raises ToolInvalid, which the tool host reports as a fault of the file.
     """
 
-    given = (ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox, verify)
+    given = (ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox, verify, confirm)
     more = {key: value for key, value in zip(MORE_KEYS, given, strict=True) if value is not None}
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:

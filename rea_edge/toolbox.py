@@ -43,12 +43,15 @@ class Toolbox:
         seconds: float,
         cancel: threading.Event | None = None,
         starting: Callable[[], bool] | None = None,
+        *,
+        once: bool = False,
     ) -> Result:
         """Run a tool, waiting for its device, within `seconds` for all of it and `timeout_s` for each attempt.
 
         `args` are valid already. `read` and `idempotent` tools are tried again as often as they declare, with the
-        same request id. `starting` is asked once, when the device is ours and nothing has started: no means
-        `cancelled`. `busy` means that the device was not free in time. Raises only what `starting` raises.
+        same request id, unless this call may run `once` only. `starting` is asked once, when the device is ours and
+        nothing has started: no means `cancelled`. `busy` means that the device was not free in time. Raises only what
+        `starting` raises.
         """
         tool = self.tools.get(tool_name)
         if tool is None:
@@ -59,13 +62,15 @@ class Toolbox:
             if ours and starting is not None and not starting():
                 return fault("cancelled", "it was cancelled before it started")
             if ours:
-                return self._attempts(tool, args, request_id, deadline, stop)
+                retries = 0 if once or tool.effect == "once" else tool.retries
+                return self._attempts(tool, args, request_id, deadline, stop, retries)
         if stop.is_set():
             return fault("cancelled", "it was cancelled while it waited for its device")
         return fault("busy", f"the device of {tool_name} was not free within {seconds:g} s", "try again later")
 
-    def _attempts(self, tool: Tool, args: Args, request_id: str, deadline: float, cancel: threading.Event) -> Result:
-        retries = 0 if tool.effect == "once" else tool.retries
+    def _attempts(
+        self, tool: Tool, args: Args, request_id: str, deadline: float, cancel: threading.Event, retries: int
+    ) -> Result:
         for attempt in range(retries + 1):
             left = max(0.0, deadline - time.monotonic())
             result = self._host.call(tool, args, request_id, min(tool.timeout_s, left), cancel)

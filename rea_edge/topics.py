@@ -14,6 +14,9 @@ _PLAIN: dict[str, What] = {"task": "task", "ctl": "ctl", "say": "say", "node": "
 _WITH_LEAF: dict[str, What] = {"call": "call", "query": "query"}
 
 
+APPROVERS = "_approvers"  # stands where a person's name does: what all approvers are told
+
+
 class Inbound(NamedTuple):
     """Who sends what; `leaf` is the tool of a call and the subject of a query, else empty."""
 
@@ -89,6 +92,20 @@ class Topics:
 
     def last(self, who: str) -> str:
         return f"{self.base}/out/{who}/last"
+
+    def ask(self, request: str) -> str:
+        return f"{self.base}/out/{APPROVERS}/{request}/ask"
+
+    def ask_of(self, topic: str) -> str | None:
+        """The request that a topic asks approvers about; None for any other topic."""
+        match topic.removeprefix(f"{self.base}/out/").split("/"):
+            case [who, request, "ask"] if who == APPROVERS and is_name(request):
+                return request
+            case _:
+                return None
+
+    def decided(self, request: str) -> str:
+        return f"{self.base}/out/{APPROVERS}/{request}/decided"
 
     def all(self, what: Literal["status", "card", "health"]) -> str:
         return f"{self.base}/out/_all/{what}"

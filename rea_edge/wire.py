@@ -23,7 +23,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     ttl_ms: Annotated[int, Meta(ge=1)] | None = None
     sent_at: str | None = None
     epoch: str | None = None
-    via: list[Name] | None = None
+    via: Annotated[list[Name], Meta(max_length=16)] | None = None
     trace: Annotated[str, Meta(max_length=TRACE_MAX, pattern=r"^[!-~]*\Z")] | None = None
     meta: Args = field(default_factory=dict)
     sig: str | None = None
@@ -70,6 +70,15 @@ class CtlRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True,
 class NodeRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     id: Name
     do: Literal["halt", "release", "reload"]
+
+
+class SayRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An approver's word. What is neither yes nor no, in whatever type, is judged and not refused."""
+
+    id: Name
+    request: Annotated[str, Meta(max_length=64)]
+    answer: object = None
+    ask_hash: object = None
 
 
 class QueryRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -142,6 +151,37 @@ class Reply(Published, frozen=True, kw_only=True):
     error: ErrorBody | None = None
     next: int | None = None
     ms: int | None = None
+    at: str | None = None
+
+
+class AskShown(Published, frozen=True, kw_only=True):
+    """A call that waits for a person: `args` as people may see them, `ask_hash` over what they truly are."""
+
+    request: str
+    who: str
+    via: list[str] = field(default_factory=list)
+    task: str
+    goal: str = ""
+    tool: str
+    args: Args
+    ask_hash: str
+    risk: str
+    until: str | None = None
+    expires_s: float
+    at: str | None = None
+
+
+class DecidedShown(Published, frozen=True, kw_only=True):
+    """How an ask ended. `cancelled`: its task ended while it waited."""
+
+    request: str
+    who: str
+    task: str
+    tool: str | None = None
+    ask_hash: str
+    answer: Literal["yes", "no", "expired", "cancelled"]
+    by: str | None = None
+    why: str = ""
     at: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""Commands that talk to a node: task, status, tools, tasks, call, cancel, settle, show, replay."""
+"""Commands that talk to a node: task, status, tools, tasks, call, cancel, settle, show, replay; and those of `approve`."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import msgspec
 
+from rea_edge.cli import approve
 from rea_edge.cli.readings import show_readings
 from rea_edge.client import Client, new_id
 from rea_edge.errors import RequestRefused
@@ -16,7 +17,7 @@ from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps, status_lines, table, verdict
 from rea_edge.wire import NodeStatus, TaskEvent
 
-CALL_WAIT_S = 60.0  # beyond the node's silence: a direct call may wait for its device
+CALL_WAIT_S = 150.0  # beyond the node's silence: a direct call may wait for its device, or for a person
 
 
 def task(client: Client, args: argparse.Namespace, screen: Screen) -> int:
@@ -125,7 +126,7 @@ def replay(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 COMMANDS: dict[str, Callable[[Client, argparse.Namespace, Screen], int]] = {
     "task": task, "status": status, "tools": tools, "tasks": tasks, "call": call, "cancel": cancel, "settle": settle,
-    "show": show, "replay": replay,
+    "show": show, "replay": replay, "asks": approve.asks, "approve": approve.approve, "deny": approve.deny,
 }  # fmt: skip
 
 

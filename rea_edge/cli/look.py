@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from rea_edge import approval
 from rea_edge.cancel import Cancel
 from rea_edge.cli.found import Found, tell
 from rea_edge.cli.readings import show_readings
@@ -126,6 +127,9 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
     for unmet in lacking(loaded.tools, settings.tools.user):
         yield Found("sandbox", False, unmet)
     for tool in loaded.tools:
+        needed = approval.terms(tool.rule, settings.gates.get(tool.name))
+        if why := approval.hindrance(needed, tool.name, settings.access.identity):
+            yield Found(f"approval of {tool.name}", False, why)
         yield Found(f"tool {tool.name}", True, f"{tool.effect}, {tool.timeout_s:g} s, from {tool.source}")
 
 

@@ -100,7 +100,8 @@ def _ask(args: argparse.Namespace, screen: Screen) -> int:
     from rea_edge.config.client import client_settings
 
     flags = {"broker": args.broker, "node": args.node, "who": args.who, "config": args.config}
-    with Client(client_settings(flags, os.environ)) as client:
+    approver = args.command in {"asks", "approve", "deny"}
+    with Client(client_settings(flags, os.environ), approver=approver) as client:
         return COMMANDS[args.command](client, args, screen)
 
 

@@ -4,7 +4,7 @@ Raises ConfigInvalid whose place is the path of the key, such as `limits.steps`,
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar, get_args, get_type_hints
@@ -34,15 +34,9 @@ from rea_edge.config.settings import (
 from rea_edge.errors import ConfigInvalid
 from rea_edge.fairness import Pace, Paces
 from rea_edge.records import Limits, Rule
-from rea_edge.rules import Gate, RuleInvalid, check_tool, check_wanted, rate_of, rule_of
+from rea_edge.rules import NodeGate, RuleInvalid, check_tool, check_wanted, rate_of, rule_of
 from rea_edge.topics import is_name, is_root
 
-# Settings of the design whose behaviour is not built: naming one must never look as if it worked.
-_LATER = frozenset(
-    {
-        ("gate", "*", "confirm"), ("gate", "*", "approvers"),
-    }
-)  # fmt: skip
 MAX_ENDPOINTS = 8
 ROOT_MOST = 120  # characters; with the longest names below it a topic has 256 bytes then, and some brokers refuse more
 Shared = Annotated[int, Meta(ge=0, le=10**12)]
@@ -99,6 +93,7 @@ def settings(keys: dict[str, object]) -> Settings:
     check_broker(checked.broker)
     _check_endpoints(checked.endpoints)
     _check_access(checked.access)
+    _check_approvers(checked)
     _check_limits(checked)
     return checked
 
@@ -145,17 +140,16 @@ def check_broker(broker: Broker, table: str = "broker") -> None:
         raise ConfigInvalid(f"{table}.password_file", "needs a username")
 
 
-def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType], dict[str, Gate]]:
-    _refuse_later(keys)
+def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType], dict[str, NodeGate]]:
     found = convert(keys, _File)
     for name in found.gate:
         with _rule_at(f"gate.{name}"):
             check_tool(name, "")
     task_types = {name: convert(table, TaskType, f"task.{name}") for name, table in found.task.items()}
-    return found, task_types, {name: convert(table, Gate, f"gate.{name}") for name, table in found.gate.items()}
+    return found, task_types, {name: convert(table, NodeGate, f"gate.{name}") for name, table in found.gate.items()}
 
 
-def _rule(gate: Gate, place: str) -> Rule:
+def _rule(gate: NodeGate, place: str) -> Rule:
     with _rule_at(place):
         return rule_of(gate)
 
@@ -176,22 +170,6 @@ def _special(kind: type, value: object) -> object:
     if not isinstance(value, str) or not value:
         raise ValueError(f"Expected a path, got {value!r}")
     return Path(value)
-
-
-def _refuse_later(keys: dict[str, object]) -> None:
-    for path in _paths(keys):
-        general = (path[0], "*", *path[2:]) if path[0] in ("task", "gate") and len(path) > 2 else path
-        if general in _LATER:
-            raise ConfigInvalid(".".join(path), "not supported yet")
-
-
-def _paths(keys: dict[str, object], above: tuple[str, ...] = ()) -> Sequence[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    for key, value in keys.items():
-        found.append((*above, key))
-        if isinstance(value, dict) and len(above) < 2:
-            found += _paths(value, (*above, key))
-    return found
 
 
 def _refuse(said: str, keys: dict[str, object], table: type[Struct], above: str) -> NoReturn:
@@ -277,6 +255,16 @@ def _check_access(access: Access) -> None:
             check_tool(tool, "")
         for index, name in enumerate(names):
             check_node(name, f"access.callers.{tool}[{index}]")
+
+
+def _check_approvers(found: Settings) -> None:
+    for tool, rule in found.gates.items():
+        if rule.approvers and found.access.identity == "none":
+            raise ConfigInvalid(
+                f"gate.{tool}.approvers", 'needs [access] identity = "broker": else anyone may take any name'
+            )
+        for index, name in enumerate(rule.approvers):
+            check_node(name or "_", f"gate.{tool}.approvers[{index}]")
 
 
 def _paces(table: Sending) -> Paces:

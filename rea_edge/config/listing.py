@@ -7,6 +7,7 @@ import msgspec
 
 from rea_edge.canonical import canonical
 from rea_edge.config.settings import Secret, Settings
+from rea_edge.records import Rule
 
 
 def config_hash(settings: Settings) -> str:
@@ -44,10 +45,16 @@ def public(settings: Settings) -> dict[str, object]:
             }
             for name, kind in sorted(settings.task_types.items())
         },
-        "gate": {name: msgspec.to_builtins(rule) for name, rule in sorted(settings.gates.items())},
+        "gate": {name: _rule(rule) for name, rule in sorted(settings.gates.items())},
         "log": _some(settings.log, "level"),
         "config_hash": config_hash(settings),
     }
+
+
+def _rule(rule: Rule) -> dict[str, object]:
+    """Who may say yes is nobody else's to know, like who operates."""
+    told: dict[str, object] = msgspec.to_builtins(rule)
+    return {key: value for key, value in told.items() if key != "approvers"}
 
 
 def _some(table: msgspec.Struct, *keys: str) -> dict[str, object]:

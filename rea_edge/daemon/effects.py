@@ -15,6 +15,7 @@ from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
 from rea_edge.config.prompts import fits_every_protocol
 from rea_edge.daemon import putting
+from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.gates import Gates
 from rea_edge.endpoints import Endpoints, Needs
 from rea_edge.errors import DecisionRejected, EndpointFailed, RequestRefused, StoreFull
@@ -22,6 +23,7 @@ from rea_edge.gate import Policy
 from rea_edge.records import (
     Act,
     Answer,
+    AskedApproval,
     Begun,
     Call,
     Criterion,
@@ -56,10 +58,11 @@ class NodeEffects:
     What only a task needs (the client, openings, the probe) is imported at the first one.
     """
 
-    def __init__(self, settings: Settings, toolbox: Toolbox, store: Store, clock: Clock) -> None:
+    def __init__(self, settings: Settings, toolbox: Toolbox, store: Store, clock: Clock, approvals: Approvals) -> None:
         self._settings = settings
         self._store = store
         self.toolbox = toolbox
+        self.approvals = approvals
         self.gates = Gates(settings.gates, store, clock)
         self.endpoints = Endpoints(settings.endpoints, _Kept(store))
         self._secrets = settings.secrets
@@ -159,6 +162,8 @@ class NodeEffects:
         tools = self.toolbox.tools
         if why := gate.refusal(self._policy(job, kind), call, self.effect(call, act.effect), tools):
             return why
+        if why := self.approvals.refusal(call, job, tools):
+            return why
         done = None if job.call is not None else gate.done_in(run)
         request_id = f"{run.id}-{act.n}-if"
 
@@ -166,6 +171,9 @@ class NodeEffects:
             return self._run(asked, request_id, act.seconds, cancel, lambda: True)
 
         return self.gates.refusal(call, tools, done, read)
+
+    def approval(self, run: Run, act: Act) -> AskedApproval | str | None:
+        return self.approvals.asked(run, act, self.effect(act.call, act.effect), self.toolbox.tools)
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
         """The stricter of what the run recorded and what the tool is now."""
@@ -202,16 +210,26 @@ class NodeEffects:
             denied = self.gates.take(call.name, self.toolbox.tools)
             return denied is None and starting()
 
-        result = self._run(call, request_id, seconds, cancel, counted)
+        once = self.approvals.terms(call.name, self.toolbox.tools).confirm != "never"  # a yes holds for one start
+        result = self._run(call, request_id, seconds, cancel, counted, once=once)
         return result if denied is None else Fault(fault="denied", message=denied)
 
-    def _run(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+    def _run(
+        self,
+        call: Call,
+        request_id: str,
+        seconds: float,
+        cancel: Cancel,
+        starting: Callable[[], bool],
+        *,
+        once: bool = False,
+    ) -> Result:
         from rea_edge.visible import visible
 
         ended = threading.Event()
         cancel.subscribe(ended.set)
         try:
-            result = self.toolbox.run(call.name, call.args, request_id, seconds, ended, starting)
+            result = self.toolbox.run(call.name, call.args, request_id, seconds, ended, starting, once=once)
         finally:
             cancel.unsubscribe(ended.set)
         tool = self.toolbox.tools.get(call.name)

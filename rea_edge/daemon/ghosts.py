@@ -1,4 +1,5 @@
-"""What the broker keeps in our name, compared with what is true: older states, tasks that are gone, another's card.
+"""What the broker keeps in our name, compared with what is true: older states, tasks that are gone, another's card,
+asks that are decided.
 
 A broker that crashed brings back what it had saved last, a bridge what it had heard once. Says what to do about it;
 never acts on what it reads, and looks at no more than the link lets it.
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from rea_edge import asks
 from rea_edge.journal import run_from
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.report import Report
@@ -65,6 +67,9 @@ class Ghosts:
             for out in self._births():
                 if out.topic == topic:
                     self._tell(out)
+            return True
+        if (request := self._topics.ask_of(topic)) is not None and not asks.waits(self._store, request):
+            self._tell(Outgoing(topic=topic, payload=b"", retain=True))
             return True
         named = self._topics.state_of(topic)
         if named is None:

@@ -7,6 +7,7 @@ import msgspec
 
 from rea_edge import memory, unsettled
 from rea_edge.config import Settings
+from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.post import Post
@@ -34,6 +35,7 @@ class Health:
         effects: NodeEffects,
         spending: Spending,
         fairness: Fairness,
+        approvals: Approvals,
         tool_faults: Sequence[str],
         refusing: Callable[[], str | None],
         post: Callable[[], Post],
@@ -46,6 +48,7 @@ class Health:
         self._effects = effects
         self._spending = spending
         self._fairness = fairness
+        self._approvals = approvals
         self._tool_faults = tool_faults
         self._refusing = refusing
         self._post = post
@@ -64,6 +67,7 @@ class Health:
             *self._tool_faults,
             *([f"{open_} {UNKNOWN}"] if (open_ := len(unsettled.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
+            *self._approvals.faults(self._effects.toolbox.tools),
             *self._spending.faults(),
             *self._effects.endpoints.faults(),
             *self._post().faults(),
@@ -73,7 +77,7 @@ class Health:
     def figures(self) -> dict[str, object]:
         return {
             "unknown": self._view().unknown(),
-            "queue": self._waiting.counts(),
+            "queue": {**self._waiting.counts(), "asking": self._store.count_asking()},
             "running": [held[0].id for lane in self._lanes() if (held := lane.current) is not None],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
             "unsaid": self._fairness.unsaid,

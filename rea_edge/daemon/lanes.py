@@ -86,18 +86,23 @@ class Lane:
                     return
                 self.current = taken
                 self._sign.beat(LOAD_S)
+                left: RunRow | None = None
                 try:
-                    self._finish(*taken)
+                    left = self._finish(*taken)
                 finally:
                     self.current = None
-                    self._waiting.drop(taken[0].row)
+                    if left is None:
+                        self._waiting.drop(taken[0].row)
+                    else:
+                        self._waiting.leave(left)
         except Stopped:
             return
         except Exception as exc:
             # The one place that may catch everything: it is logged, and the process ends and starts anew.
             self._fatal(exc)
 
-    def _finish(self, row: RunRow, cancel: Cancel) -> None:
+    def _finish(self, row: RunRow, cancel: Cancel) -> RunRow | None:
+        """Bring a run forward; its row if it waits for a person, None if it has ended."""
         if self._runner is None:
             self._runner = self._new_runner()
         runner = self._runner
@@ -106,10 +111,14 @@ class Lane:
             held = self._journal.load(row)
             self._when_there_is_room(row, lambda: self._take_up(runner, held, clean))
             self._when_there_is_room(row, lambda: runner.finish(held, cancel, self._stop.is_set))
+            if held.run.phase == "waiting":
+                log.info("event=waits run=%s who=%s task_id=%s", held.run.id, row.who, row.id)
+                return held.row
             _log_end(held.run, held.row)
         except RunUnreadable as exc:
             fault = exc
             self._when_there_is_room(row, lambda: _log_end(*self._journal.give_up(row, fault)))
+        return None
 
     def _take_up(self, runner: "Runner", held: Held, clean: bool | None) -> None:
         if held.row.state == "accepted" and self._expired(held.row):

@@ -54,7 +54,7 @@ class Process:
             return EX_OK
         clock = Clock(newest_trusted(store))
         try:
-            node = Node(self._settings, store, clock, self._fatal, self._known_before)
+            node = Node(self._settings, store, clock, self._fatal, self._known_before, self._nudge)
         except ConfigInvalid as exc:
             log.error("event=config_invalid detail=%r", str(exc))
             store.close()
@@ -91,7 +91,8 @@ class Process:
                 node.turn()
             except StoreUnusable as exc:
                 self._fatal(exc)
-            self._wait(min(wait_s, FULL_TURN_S) if node.short_of_room else wait_s)
+            rest_s = FULL_TURN_S if node.short_of_room else wait_s
+            self._wait(min(wait_s, rest_s, node.rest_s))
 
     def _over_memory(self, node: Node) -> bool:
         """Soft limit: refuse and give back what can be given. Hard limit: True, the process must end."""
@@ -132,6 +133,10 @@ class Process:
     def _fatal(self, exc: BaseException) -> None:
         self._broken = self._broken or exc
         os.write(self._wake_out, b"!")
+
+    def _nudge(self) -> None:
+        """The next turn is due sooner than was thought."""
+        os.write(self._wake_out, b".")
 
     def _on_signal(self, number: int, _frame: object) -> None:
         self._signal = number

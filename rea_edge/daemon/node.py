@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rea_edge.asks import Asks
 from rea_edge.clock import Clock, boot_id
 from rea_edge.config import Settings
+from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.health import Health
@@ -26,7 +28,7 @@ from rea_edge.fairness import Fairness
 from rea_edge.journal import Journal, decode_job
 from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming
-from rea_edge.records import Asked, Ended, Event, Resumed, Run
+from rea_edge.records import Asked, AskedApproval, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.systemd import Progress
@@ -49,7 +51,8 @@ ASK_DRAIN_S = 2.0
 
 
 class Node:
-    """`fatal(exc)` is told of what must end the process; it may be called from any thread. `known_before`: see `Post`."""
+    """`fatal(exc)` is told of what must end the process; it may be called from any thread. `known_before`: see `Post`.
+    `nudge()`: the next turn is due sooner than `rest_s` said."""
 
     def __init__(
         self,
@@ -58,11 +61,13 @@ class Node:
         clock: Clock,
         fatal: Callable[[BaseException], None],
         known_before: bool | None = None,
+        nudge: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._clock = clock
         self._fatal = fatal
+        self._nudge = nudge
         self._known_before = known_before
         self._up_since_s = time.monotonic()
         self._instance = os.urandom(4).hex()
@@ -87,10 +92,12 @@ class Node:
             *unmet,
             *(f"access.callers.{name}: there is no such tool" for name in missing),
         )
-        self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store, clock)
+        self._approvals = Approvals(settings, self.name, store, self._life.lived_s)
+        self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store, clock, self._approvals)
         self._waiting = Waiting()
         self._fairness = Fairness(settings.paces)
         self._progress_of = RunningStates()
+        self._asks = self._new_asks()
         self._old = self._rows_to_take_up()
         self._refusing: str | None = None
         self._stopping = False
@@ -116,7 +123,7 @@ class Node:
 
     def turn(self) -> None:
         """What is due in the main thread: status, health, upkeep of the store. At most every few seconds."""
-        if self._upkeep.turn():
+        if self._upkeep.turn() | self._late_asks():
             self._post.wake()
         self._news.turn()
 
@@ -124,6 +131,12 @@ class Node:
     def short_of_room(self) -> bool:
         """The disk is full: turns are to be short."""
         return self._store.full is not None
+
+    @property
+    def rest_s(self) -> float:
+        """How long no turn is due because of what waits for a person."""
+        left_s = self._asks.left_s()
+        return float("inf") if left_s is None or self.short_of_room else left_s + 0.01
 
     def refuse_new(self, why: str | None) -> None:
         """From now on (or no longer) refuse new requests, saying why."""
@@ -168,6 +181,7 @@ class Node:
             effects=self._effects,
             spending=self._spending,
             fairness=self._fairness,
+            approvals=self._approvals,
             tool_faults=self._tool_faults,
             refusing=lambda: None if self._stopping else self._refusing,
             post=lambda: self._post,
@@ -190,6 +204,7 @@ class Node:
             health=self._health.figures,
             budgets=self._spending.shown,
             exams=self._effects.marks,
+            approvals=self._approvals,
         )
 
     def _new_mailbox(self) -> Mailbox:
@@ -217,6 +232,20 @@ class Node:
             away_s=lambda incoming: self._life.away_s(controls=incoming.controls),
             access=self._settings.access,
             fairness=self._fairness,
+            asks=self._asks,
+        )
+
+    def _new_asks(self) -> Asks:
+        return Asks(
+            store=self._store,
+            journal=self._journal,
+            topics=self._topics,
+            report=self._report,
+            lived_s=self._life.lived_s,
+            approvers=self._approvals.approvers,
+            woken=self._waiting.put,
+            told=self._live,
+            published=self._progress_of.published,
         )
 
     def _new_post(self) -> Post:
@@ -230,6 +259,7 @@ class Node:
             life=self._life,
             accept=self._accept,
             births=self._news.births,
+            standing=self._asks.standing,
             farewell=self._news.farewell,
             fatal=self._fatal,
             known_before=self._known_before,
@@ -269,11 +299,13 @@ class Node:
         """Unfinished runs go into the queue; what is known of the last stop goes with them: row to clean or not."""
         clean = self._store.was_clean
         rows = self._store.queue()
+        asking = {row.row for row in rows if row.state == "waiting"}
         for row in rows:
-            self._waiting.put(row)
+            if row.row not in asking or not self._asks.take_up(row):
+                self._waiting.put(row)
         if rows:
             log.info("event=taken_up runs=%d clean=%s", len(rows), clean)
-        return dict.fromkeys((row.row for row in rows), clean)
+        return {row.row: clean or row.row in asking for row in rows}  # what waits for a person is not under way
 
     def _resumed(self, row: RunRow) -> bool | None:
         return self._old.pop(row.row, None)
@@ -282,7 +314,9 @@ class Node:
         return self._life.lived_s() - decode_job(row).accepted_s > self._settings.queue.longest_s
 
     def _end_waiting(self, row: RunRow) -> None:
-        """End a cancelled run that waits in the queue, here in the thread that took the cancel."""
+        """End a cancelled run that waits in the queue or for a person, here in the thread that took the cancel."""
+        if row.state == "waiting":
+            self._waiting.put(row)
         claimed = self._waiting.claim(row.row, row.kind)
         if claimed is None:
             return  # a lane took it in this moment, and meets the cancel at its first commit
@@ -302,15 +336,28 @@ class Node:
         """Inside the transaction: once an end can be pulled, no older state may be taken and follow it."""
         if run.phase == "ended":
             self._progress_of.forget(row)
+        elif run.phase == "waiting" and row.kind == "task":
+            self._progress_of.published(row, run)
         self._report.publish(tx, row, run)
+        self._asks.publish(tx, row, run)
 
     def _live(self, row: RunRow, run: Run, event: Event) -> None:
         for live in self._report.live(row, run, event):
             self._post.tell(live)
         if isinstance(event, Asked):
             self._progress_of.note(row, run)
-        if isinstance(event, Asked | Ended | Resumed):
+        if isinstance(event, AskedApproval):
+            self._asks.note(row, event)
+            self._nudge()
+        if isinstance(event, Asked | AskedApproval | Ended | Resumed):
             self._post.wake()
+
+    def _late_asks(self) -> bool:
+        try:
+            return self._asks.turn()
+        except StoreFull as full:
+            log.error("event=disk_full detail=%r", str(full))
+            return False
 
     # --- a state that was lost
 

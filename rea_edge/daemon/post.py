@@ -31,7 +31,8 @@ SILENT = "Keep alive timeout"  # in the reason of an end that is found out late
 
 
 class Post:
-    """`births()` is said first on each connection, `farewell()` last, also by the broker where we cannot.
+    """`births()` is said first on each connection, then `standing()`, which the broker may have lost; `farewell()` last,
+    also by the broker where we cannot.
 
     `fatal(exc)` is told of what must end the process. `known_before`: whether the broker had a session of this node
     at this start, where somebody has looked already. `instance` and `up_since_s` are this process's name and start;
@@ -50,6 +51,7 @@ class Post:
         life: Life,
         accept: Callable[[Incoming], bool],
         births: Callable[[], Sequence[Outgoing]],
+        standing: Callable[[], Sequence[Outgoing]],
         farewell: Callable[[], Outgoing],
         fatal: Callable[[BaseException], None],
         known_before: bool | None,
@@ -65,6 +67,7 @@ class Post:
         self._running = running
         self._take = accept
         self._births = births
+        self._standing = standing
         self._farewell = farewell
         self._fatal = fatal
         # What others see is the one on disk: a number that a full disk forgot would look like another copy's later.
@@ -267,7 +270,11 @@ class Post:
         self._running.again()
         births = self._births()
         self.ghosts.begin(births)
-        return births
+        try:
+            return [*births, *self._standing()]
+        except StoreBroken as exc:
+            self._fatal(exc)
+            return births
 
     def _on_down(self, reason: str) -> None:
         # Of a link that fell silent nobody knows when it broke: the broker may have kept messages for us since then.

@@ -26,12 +26,15 @@ class Waiting:
         self._changed = threading.Condition()
         self._waiting: dict[Kind, dict[int, RunRow]] = {"task": {}, "call": {}}
         self._held: dict[int, Cancel] = {}
+        self._news: set[int] = set()  # held runs of which somebody has said something
         self._turns: dict[Kind, dict[str, None]] = {"task": {}, "call": {}}  # senders, the one served last at the end
         self._closed = False
 
     def put(self, row: RunRow) -> None:
         with self._changed:
-            if row.row not in self._held:
+            if row.row in self._held:
+                self._news.add(row.row)
+            else:
                 self._waiting[row.kind][row.row] = row
                 self._changed.notify_all()
 
@@ -67,18 +70,26 @@ class Waiting:
     def put_back(self, row: RunRow) -> None:
         """Let go of a run that has not ended: it waits again."""
         with self._changed:
-            self._held.pop(row.row, None)
+            self._let_go(row.row)
             self.put(row)
+
+    def leave(self, row: RunRow) -> None:
+        """Let go of a run that waits for a person: it comes again by `put`, or now, where that came meanwhile."""
+        with self._changed:
+            if self._let_go(row.row):
+                self.put(row)
 
     def drop(self, row: int) -> None:
         """The lane has let go of a run."""
         with self._changed:
-            self._held.pop(row, None)
+            self._let_go(row)
 
     def cancel(self, row: int) -> bool:
         """End the effect under way of a held run; False if no lane holds it."""
         with self._changed:
             found = self._held.get(row)
+            if found is not None:
+                self._news.add(row)
         if found is None:
             return False
         found.cancel()
@@ -97,6 +108,13 @@ class Waiting:
                 "calls": len(self._waiting["call"]),
                 "running": len(self._held),
             }
+
+    def _let_go(self, row: int) -> bool:
+        """Whether there was news of it."""
+        self._held.pop(row, None)
+        news = row in self._news
+        self._news.discard(row)
+        return news
 
     def _may_run(self) -> bool:
         if self._admitted is None:

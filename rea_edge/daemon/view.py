@@ -8,6 +8,7 @@ import msgspec
 
 from rea_edge import __version__, unsettled
 from rea_edge.config import Endpoint, Settings, config_hash, public
+from rea_edge.daemon.approvals import Approvals
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import followed, readable, run_from
 from rea_edge.records import Event, Run, Tool
@@ -44,6 +45,7 @@ class View:
         health: Callable[[], dict[str, object]],
         budgets: Callable[[], dict[str, BudgetLeft]],
         exams: Callable[[Endpoint], "Marks | None"],
+        approvals: Approvals,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -58,6 +60,7 @@ class View:
         self._health = health
         self._budgets = budgets
         self._exams = exams
+        self._approvals = approvals
         self._config_hash = config_hash(settings)
 
     def status(self, state: StateWord) -> NodeStatus:
@@ -81,7 +84,13 @@ class View:
     def card(self) -> bytes:
         """What this node can do. Where the tools do not fit, only their names stay: `query tools` has the rest."""
         tools = [
-            {"name": tool.name, "effect": tool.effect, "description": tool.description, "parameters": tool.parameters}
+            {
+                "name": tool.name,
+                "effect": tool.effect,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                **self._confirmed(tool.name),
+            }
             for tool in self._sorted_tools()
         ]
         card: dict[str, object] = {
@@ -106,6 +115,13 @@ class View:
             card["cut"] = "the tools are in query tools"
             payload = msgspec.json.encode(card)
         return payload
+
+    def _confirmed(self, name: str) -> dict[str, str]:
+        """Whether a tool waits for a person's yes, and why it never runs where nobody can give that."""
+        needed, why = self._approvals.terms(name, self._tools()), self._approvals.hindrance(name, self._tools())
+        if needed.confirm == "never":
+            return {}
+        return {"confirm": needed.confirm, **({"never_runs": why} if why else {})}
 
     def health(self) -> bytes:
         now = {"at": self._report.at(), "until": self._report.until(HEALTH_KEEP_S), "up_ms": self._report.up_ms()}

@@ -92,6 +92,12 @@ class Reading(ABC):
         with self._held() as db:
             return db.number(f"SELECT count(*) FROM run WHERE state = 'accepted' AND kind = ?{own}", kind, *whose)
 
+    def count_asking(self, who: str | None = None) -> int:
+        """Runs that wait for a person, of this sender or of all."""
+        own, whose = ("", ()) if who is None else (" AND who = ?", (who,))
+        with self._held() as db:
+            return db.number(f"SELECT count(*) FROM run WHERE state = 'waiting'{own}", *whose)
+
     def runs(
         self, limit: int, before: int | None = None, who: str | None = None, kind: RunKind | None = None
     ) -> list[RunRow]:

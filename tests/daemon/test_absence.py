@@ -55,6 +55,7 @@ class Island:
             running=self.running,
             life=life,
             accept=lambda _incoming: True,
+            standing=list,
             births=lambda: [self._status("online")],
             farewell=lambda: self._status("offline"),
             fatal=lambda exc: pytest.fail(str(exc)),

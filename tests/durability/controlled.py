@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 
 from rea_edge.allowance import Allowance
+from rea_edge.asks import Asks
 from rea_edge.cancel import Cancel
 from rea_edge.config import Access, Broker, Endpoint, Node, Settings
+from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.life import Life
 from rea_edge.daemon.queue import Waiting
@@ -160,6 +162,7 @@ class Station:
             health=dict,
             budgets=self._spending.shown,
             exams=lambda one: None,
+            approvals=Approvals(SETTINGS, "n", self.store, self._life.lived_s),
         )
         desk = NodeDesk(
             settings=SETTINGS,
@@ -185,4 +188,18 @@ class Station:
             away_s=lambda incoming: 0.0,
             access=Access(),
             fairness=Fairness(Paces()),
+            asks=self._new_asks(),
+        )
+
+    def _new_asks(self) -> Asks:
+        return Asks(
+            store=self.store,
+            journal=self._journal,
+            topics=self._topics,
+            report=self._report,
+            lived_s=self._life.lived_s,
+            approvers=lambda tool: (),
+            woken=self._waiting.put,
+            told=self._tell,
+            published=self._running.published,
         )

@@ -22,6 +22,7 @@ from tests.durability.recording import ROOT
 Change = tuple[str, str, str]  # file, text that stands there once, what stands there instead
 
 BORDERS = "tests/durability/test_borders.py"
+APPROVALS = "tests/durability/test_approvals.py"
 CONTROLS = "tests/durability/test_controls.py"
 POWER = "tests/durability/test_power.py"
 CUT = f"{POWER}::test_a_power_cut_at_any_moment_loses_nothing_acknowledged_and_invents_nothing"
@@ -295,6 +296,42 @@ MUTATIONS = (
         "each refusal of a flood is told",
         (("mailbox.py", "if not self._fairness.is_told(bucket, time.monotonic()):", "if False:"),),
         ("tests/e2e/test_flood.py",),
+    ),
+    Mutation(
+        "a yes counts for whatever call waits",
+        (("approval.py", 'case "yes" if named == ask.ask_hash:', 'case "yes":'),),
+        (APPROVALS,),
+    ),
+    Mutation(
+        "anybody's word counts",
+        (("asks.py", "elif why := self._stranger(ask, run, who):", 'elif why := "":'),),
+        (APPROVALS,),
+    ),
+    Mutation(
+        "an approver says yes to his own call",
+        (("approval.py", "if name != job.who and name not in job.via", "if name not in job.via"),
+         ("asks.py", "if who == run.job.who or who in run.job.via:", "if who in run.job.via:")),
+        (APPROVALS,),
+    ),
+    Mutation(
+        "a yes that comes too late counts",
+        (("asks.py", "if ask.until_s <= now_s:", "if False:"),),
+        (APPROVALS,),
+    ),
+    Mutation(
+        "a yes that was not used in time holds for ever",
+        (("approval.py", "if now_s - said.at_s > ask.seconds:", "if False:"),),
+        (APPROVALS,),
+    ),
+    Mutation(
+        "a run that waits for a person is taken up by a lane",
+        (("journal.py", 'case "ended" | "waiting":', 'case "ended":'),),
+        (APPROVALS,),
+    ),
+    Mutation(
+        "a call that was approved may start again by the same yes",
+        (("loop.py", "return approval.used(doubt.intended(run, event))", "return doubt.intended(run, event)"),),
+        ("tests/test_approval.py",),
     ),
     Mutation(
         "senders do not take turns",

@@ -26,6 +26,7 @@ from rea_edge.journal import Journal, encode
 from rea_edge.records import (
     Act,
     Answer,
+    AskedApproval,
     Begun,
     Call,
     Criterion,
@@ -139,6 +140,9 @@ class Scripted:
         )
 
     def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
+        return None
+
+    def approval(self, run: Run, act: Act) -> AskedApproval | str | None:
         return None
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:

@@ -23,10 +23,10 @@ class Told(msgspec.Struct):
     run: Run
 
 
-def shell(folder: Path, kill_at: int = 0) -> Told | None:
+def shell(folder: Path, kill_at: int = 0, program: str = "shell") -> Told | None:
     """Run it; None if it was killed at its border."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.durability.shell", str(folder), str(kill_at)],
+        [sys.executable, "-m", f"tests.durability.{program}", str(folder), str(kill_at)],
         cwd=ROOT, capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     if done.returncode == -9:

@@ -92,6 +92,11 @@ def asked_about(what: str) -> Send:
     return lambda station: station.send("query", {"id": "q1", "task": "t1"}, what)
 
 
+def say(station: Station) -> Reply | None:
+    run = station.store.run_name(1)
+    return station.send("say", {"id": "y1", "request": f"{run}-3", "answer": "yes", "ask_hash": "sha256:0"})
+
+
 def nothing_changed(station: Station, reply: Reply | None, whole: Whole, then: Moment) -> None:
     assert reply is None or reply.ok or code_of(reply) == "unknown_task"
     same_as(station, whole)
@@ -141,6 +146,7 @@ CONTROLS: dict[str, tuple[Send, Check]] = {
     "query journal": (asked_about("journal"), nothing_changed),
     "the same task": (lambda station: station.send("task", TASK), nothing_changed),
     "another of this name": (lambda station: station.send("task", {**TASK, "goal": "another"}), conflicting),
+    "a say to what nobody asks": (say, nothing_changed),
     "settle": (settle("not_done"), settled),
 }
 

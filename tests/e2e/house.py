@@ -145,9 +145,11 @@ class House:
             self.kill()
 
     @contextmanager
-    def client(self, who: str = "me", *, silent_s: float = 15.0) -> Iterator[Client]:
+    def client(self, who: str = "me", *, silent_s: float = 15.0, approver: bool = False) -> Iterator[Client]:
         broker = Broker(url=self._broker, root=self.root, protocol="auto", reconnect_min_s=0.1)
-        with Client(ClientSettings(broker=broker, node=self.node, who=who), silent_s=silent_s) as client:
+        with Client(
+            ClientSettings(broker=broker, node=self.node, who=who), silent_s=silent_s, approver=approver
+        ) as client:
             yield client
 
     def run_command(self, *words: str, who: str = "me") -> subprocess.CompletedProcess[str]:

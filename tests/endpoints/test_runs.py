@@ -13,6 +13,7 @@ import pytest
 from rea_edge.cancel import Cancel
 from rea_edge.clock import Clock
 from rea_edge.config import Broker, Endpoint, Node, Settings
+from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.emulated.endpoint import Fault, Held, Message, Scripted, ScriptedEndpoint
 from rea_edge.journal import Held as HeldRun
@@ -37,7 +38,13 @@ class Shell:
     def __init__(self, folder: Path, endpoints: tuple[Endpoint, ...]) -> None:
         settings = Settings(node=Node(id="n"), broker=Broker(), endpoints=endpoints)
         self.store = Store.open(folder / "state")
-        self.effects = NodeEffects(settings, Toolbox(ToolHost(folder, (), memory_mib=48), ()), self.store, Clock())
+        self.effects = NodeEffects(
+            settings,
+            Toolbox(ToolHost(folder, (), memory_mib=48), ()),
+            self.store,
+            Clock(),
+            Approvals(settings, "n", self.store, lambda: 0.0),
+        )
         self._journal = Journal(self.store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
 
     def submit(self, limits: Limits, task_id: str = "t1") -> HeldRun:

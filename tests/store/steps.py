@@ -16,6 +16,7 @@ from rea_edge.journal import Held, Journal, encode
 from rea_edge.records import (
     Act,
     Answer,
+    AskedApproval,
     Begun,
     Call,
     Criterion,
@@ -76,6 +77,9 @@ class Steps:
         return Answer(message=Raw(msgspec.json.encode(message)), finish_reason="stop")
 
     def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
+        return None
+
+    def approval(self, run: Run, act: Act) -> AskedApproval | str | None:
         return None
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:

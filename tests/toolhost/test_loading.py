@@ -42,7 +42,7 @@ BAD_PYTHON = [
         2,
         f"'colour' is not a key of a tool; the keys are {', '.join(KEYS)}",
     ),
-    ("later_key", declared("effect='once', confirm='always'"), 2, "'confirm' is not supported yet"),
+    ("later_key", declared("effect='once', cost=1"), 2, "'cost' is not supported yet"),
     ("retries_once", declared("effect='once', retries=1"), 2, "never tried again"),
     ("many_retries", declared("effect='read', retries=6"), 2, "retries 6"),
     ("no_time", declared("effect='read', timeout_s=0"), 2, "timeout_s 0"),

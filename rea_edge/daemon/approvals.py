@@ -1,0 +1,101 @@
+"""Which calls need a person's yes on this node, and what he is asked. Asks nobody: that is in the journal and `asks`."""
+
+import os
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import Raw
+
+from rea_edge import approval
+from rea_edge.approval import Terms
+from rea_edge.config import Settings
+from rea_edge.records import Act, Args, AskedApproval, Call, EffectClass, Job, Run, Tool
+from rea_edge.store import Store
+
+SHOWN_MAX = 8192  # bytes, as JSON, of arguments: what cannot be shown whole cannot be said yes to
+MOST = 50  # calls that wait for a person at once
+MOST_OF_ONE = 10  # of one sender
+
+
+class Approvals:
+    """`node` is this node's name, `lived_s` the time that its state has lived."""
+
+    def __init__(self, settings: Settings, node: str, store: Store, lived_s: Callable[[], float]) -> None:
+        self._settings = settings
+        self._node = node
+        self._store = store
+        self._lived_s = lived_s
+
+    def terms(self, name: str, tools: Mapping[str, Tool]) -> Terms:
+        declared = tools[name].rule if name in tools else None
+        return approval.terms(declared, self._settings.gates.get(name))
+
+    def approvers(self, name: str) -> tuple[str, ...]:
+        """Who may say yes to this tool by today's settings."""
+        rule = self._settings.gates.get(name)
+        return rule.approvers if rule is not None and self._settings.access.identity == "broker" else ()
+
+    def refusal(self, call: Call, job: Job, tools: Mapping[str, Tool]) -> str | None:
+        """Why nobody could say yes to this call, where it needs that; or None."""
+        needed = self.terms(call.name, tools)
+        if not needed.hold_for(job):
+            return None
+        if why := approval.hindrance(needed, call.name, self._settings.access.identity):
+            return why
+        if not approval.eligible(needed, job):
+            return f"{call.name} needs the yes of somebody else than who asks for it, and there is no other approver"
+        return None
+
+    def asked(self, run: Run, act: Act, effect: EffectClass, tools: Mapping[str, Tool]) -> AskedApproval | str | None:
+        """What a person is to be asked before this call may start; why it may not, in words; or None: it may."""
+        needed = self.terms(act.call.name, tools)
+        if run.ask is not None and run.said is not None:
+            known = self._hash(run, act, run.ask.nonce)
+            return approval.lapsed(run, known or "", needed, self._lived_s())
+        if not needed.hold_for(run.job):
+            return None
+        if why := self._no_room(run.job.who):
+            return why
+        nonce = os.urandom(16).hex()
+        named = self._hash(run, act, nonce)
+        if named is None:
+            return f"{act.call.name}: its arguments have a number that cannot be put to a person exactly"
+        shown = self._shown(act.call.args, tools[act.call.name])
+        if shown is None:
+            return f"{act.call.name}: its arguments are too large to be shown to a person whole"
+        return AskedApproval(
+            n=act.n,
+            ask_hash=named,
+            nonce=nonce,
+            approvers=approval.eligible(needed, run.job),
+            seconds=needed.seconds,
+            until_s=round(self._lived_s() + needed.seconds, 3),
+            shown=shown,
+            risk=approval.RISK[effect],
+        )
+
+    def faults(self, tools: Mapping[str, Tool]) -> list[str]:
+        """Tools that wait for a yes which nobody can give."""
+        return [why for name in sorted(tools) if (why := self.hindrance(name, tools)) is not None]
+
+    def hindrance(self, name: str, tools: Mapping[str, Tool]) -> str | None:
+        return approval.hindrance(self.terms(name, tools), name, self._settings.access.identity)
+
+    def _no_room(self, who: str) -> str | None:
+        if self._store.count_asking(who) >= MOST_OF_ONE or self._store.count_asking() >= MOST:
+            return "too many calls wait for a person already"
+        return None
+
+    def _hash(self, run: Run, act: Act, nonce: str) -> str | None:
+        try:
+            return approval.ask_hash(self._node, f"{run.id}-{act.n}", act.call, run.job, nonce)
+        except ValueError:
+            return None
+
+    def _shown(self, args: Args, tool: Tool) -> Args | None:
+        """The arguments as people may see them."""
+        from rea_edge.redact import redacted, without_credentials  # when there is something to hide
+
+        told = Raw(msgspec.json.encode(without_credentials(args, tool.redact)))
+        told = redacted(told, self._settings.secrets)
+        return msgspec.json.decode(told, type=dict[str, object]) if len(told) <= SHOWN_MAX else None
