@@ -15,6 +15,7 @@ from rea_edge.cli.found import Found, tell
 from rea_edge.cli.readings import show_readings
 from rea_edge.config import DEFAULT_FILE, Access, Settings, load
 from rea_edge.config import Endpoint as EndpointSettings
+from rea_edge.daemon.misnamed import misnamed
 from rea_edge.daemon.view import trace
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoints import client_of
@@ -126,6 +127,8 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
         yield Found("tool file", False, fault)
     for unmet in lacking(loaded.tools, settings.tools.user):
         yield Found("sandbox", False, unmet)
+    for fault in misnamed(settings, {tool.name: tool for tool in loaded.tools}):
+        yield Found("tool names", False, fault)
     for tool in loaded.tools:
         needed = approval.terms(tool.rule, settings.gates.get(tool.name))
         if why := approval.hindrance(needed, tool.name, settings.access.identity):

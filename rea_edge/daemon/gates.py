@@ -15,6 +15,7 @@ from rea_edge.parameters import shapes_of
 from rea_edge.records import Call, Criterion, Fault, Ok, Result, Rule, Tool
 from rea_edge.rules import MOST_IN_A_RATE
 from rea_edge.store import Store
+from rea_edge.toolhost.probes import wrong_with
 
 Read = Callable[[Call], Result]
 
@@ -71,11 +72,7 @@ class Gates:
         return None
 
     def faults(self, tools: Mapping[str, Tool]) -> list[str]:
-        """Rules that name what is not there. Their tools are held back, or nothing is: either way somebody must look."""
-        found = [f"gate.{name}: there is no tool of this name" for name in self._configured if name not in tools]
-        rules = [(f"gate.{name}", name, rule) for name, rule in self._configured.items()]
-        rules += [(f"tool {tool.name}", tool.name, tool.rule) for tool in tools.values() if tool.rule is not None]
-        return [*found, *(fault for place, name, rule in rules for fault in _faults_of(place, name, rule, tools))]
+        return rule_faults(self._configured, tools)
 
     def _rules(self, name: str, tools: Mapping[str, Tool]) -> list[Rule]:
         """The tool's own and the node's: both hold, so that neither can loosen the other."""
@@ -107,11 +104,22 @@ class Gates:
         return max(by_wall_s, boot_s())
 
 
+def rule_faults(configured: Mapping[str, Rule], tools: Mapping[str, Tool]) -> list[str]:
+    """Rules that name what is not there. Their tools are held back, or nothing is: either way somebody must look."""
+    found = [f"gate.{name}: there is no tool of this name" for name in configured if name not in tools]
+    rules = [(f"gate.{name}", name, rule) for name, rule in configured.items()]
+    rules += [(f"tool {tool.name}", tool.name, tool.rule) for tool in tools.values() if tool.rule is not None]
+    return [*found, *(fault for place, name, rule in rules for fault in _faults_of(place, name, rule, tools))]
+
+
 def _faults_of(place: str, name: str, rule: Rule, tools: Mapping[str, Tool]) -> list[str]:
     known = shapes_of(tools[name].parameters) if name in tools else rule.ranges
-    reads = {tool.name for tool in tools.values() if tool.effect == "read"}
     return [
-        *(f"{place}.ranges.{key}: {name} has no such parameter" for key in rule.ranges if key not in known),
+        *(
+            f"{place}.ranges.{key}: {name} has no such parameter; it has {', '.join(known) or 'none'}"
+            for key in rule.ranges
+            if key not in known
+        ),
         *(f"{place}.requires: there is no tool {one!r}" for one in rule.requires if one not in tools),
-        *(f"{place}.only_if: {one.tool} is no tool that reads" for one in rule.only_if if one.tool not in reads),
+        *(f"{place}.only_if{wrong}" for one in rule.only_if for wrong in wrong_with(one, tools)),
     ]

@@ -15,6 +15,7 @@ from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.health import Health
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.life import Life
+from rea_edge.daemon.misnamed import misnamed, misnamed_tools
 from rea_edge.daemon.naming import kept_name
 from rea_edge.daemon.news import News
 from rea_edge.daemon.post import Post
@@ -85,12 +86,13 @@ class Node:
             log.error("event=tool_fault detail=%r", fault)
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
-        missing = sorted(set(settings.access.callers) - {tool.name for tool in loaded.tools})
+        for fault in misnamed(settings, {tool.name: tool for tool in loaded.tools}):
+            log.warning("event=misnamed detail=%r", fault)
         unmet = lacking(loaded.tools, settings.tools.user)
         self._tool_faults = (
             *loaded.faults,
             *unmet,
-            *(f"access.callers.{name}: there is no such tool" for name in missing),
+            *misnamed_tools(settings, {tool.name: tool for tool in loaded.tools}),
         )
         self._approvals = Approvals(settings, self.name, store, self._life.lived_s)
         self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store, clock, self._approvals)

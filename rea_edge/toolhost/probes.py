@@ -3,7 +3,7 @@
 Looked at once all files are loaded, by the daemon: no file knows the others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rea_edge.parameters import needed_in, shapes_of
 from rea_edge.records import Args, Criterion, Tool
@@ -15,7 +15,7 @@ def without_wrong_probes(tools: Sequence[Tool]) -> tuple[tuple[Tool, ...], tuple
     good: list[Tool] = []
     faults: list[str] = []
     for tool in tools:
-        wrong = "" if tool.verify is None else next(_wrong(tool.verify, by_name), "")
+        wrong = "" if tool.verify is None else next(wrong_with(tool.verify, by_name), "")
         if wrong:
             faults.append(f"{tool.source}: {tool.name}.verify{wrong}")
         else:
@@ -23,7 +23,8 @@ def without_wrong_probes(tools: Sequence[Tool]) -> tuple[tuple[Tool, ...], tuple
     return tuple(good), tuple(faults)
 
 
-def _wrong(probe: Criterion, tools: dict[str, Tool]) -> Iterator[str]:
+def wrong_with(probe: Criterion, tools: Mapping[str, Tool]) -> Iterator[str]:
+    """Why this read cannot be asked so, each with the key it is about in front."""
     read = tools.get(probe.tool)
     if read is None or read.effect != "read":
         why = "there is no such tool" if read is None else f"its effect is {read.effect}, not read"

@@ -98,6 +98,50 @@ def test_the_commands_of_a_day(mosquitto: Mosquitto, make_house: MakeHouse) -> N
             assert words in checked.stdout
 
 
+MISNAMED = """
+[access]
+identity = "broker"
+callers = {rnig = ["bob"]}
+
+[gate.rnig]
+rate = "6/minute"
+
+[gate.turn]
+ranges = {percnt = [0, 80]}
+requires = ["lok"]
+only_if = [{tool = "look", args = {nam = "tank"}, path = "level", op = "<", value = 60}]
+
+[task.fix]
+tools = ["look", "rnig"]
+done_when = [{tool = "lok", path = "level", op = "<", value = 60}]
+"""
+
+
+def test_check_names_what_settings_call_by_a_name_that_no_tool_has(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto, extra=MISNAMED)
+    checked = house.run_command("check", "--config", str(house.config))
+    assert checked.returncode == 78
+    wrong = [line for line in checked.stdout.splitlines() if line.startswith("WRONG")]
+    assert wrong == [
+        f"WRONG tool names: {words}"
+        for words in (
+            "access.callers.rnig: there is no such tool",
+            "task.fix.tools: there is no tool 'rnig'",
+            "task.fix.done_when: there is no tool 'lok'",
+            "gate.rnig: there is no tool of this name",
+            "gate.turn.ranges.percnt: turn has no such parameter; it has percent",
+            "gate.turn.requires: there is no tool 'lok'",
+            "gate.turn.only_if.args.nam: look has no such parameter; it has name",
+            "gate.turn.only_if.args: look needs 'name'",
+        )
+    ]
+    house.start()
+    with house.client() as client:
+        wait_online(client)
+        told = client.status().faults
+        assert set(told) == {line.removeprefix("WRONG tool names: ") for line in wrong}, "the daemon says the same"
+
+
 def test_a_task_that_is_not_achieved_exits_1_and_says_why(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     gave_up = json.dumps({"action": "give_up", "reason": "There is no such valve."})
     with ScriptedEndpoint(script(gave_up)) as endpoint:
