@@ -108,7 +108,7 @@ class Rule(Frozen, frozen=True, kw_only=True):
     approve_s: float = 120.0  # how long they have
 
 
-class Sandbox(Frozen, frozen=True, kw_only=True):
+class Sandbox(Frozen, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a tool may see of the file system and of the network (TCP). A path may begin with `$REA_STATE_DIR`."""
 
     read: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ import msgspec
 from rea_edge import canonical
 from rea_edge.errors import RequestRefused
 from rea_edge.records import Frozen, Mode
+from rea_edge.takes import remedy
 from rea_edge.topics import is_name
 from rea_edge.wire import PAYLOAD_MAX, Request, TaskRequest
 
@@ -63,7 +64,7 @@ def as_request(keys: Mapping[str, object], kind: type[T]) -> T:
     try:
         return msgspec.convert(keys, kind)
     except msgspec.ValidationError as exc:
-        raise RequestRefused("bad_request", str(exc)) from exc
+        raise RequestRefused("bad_request", f"{exc}{remedy(str(exc), kind)}") from exc
 
 
 def call_hash(tool: str, args: Mapping[str, object], *, dry_run: bool) -> str:

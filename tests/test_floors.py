@@ -15,6 +15,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "bounds", "basics", "events", "records", "wire"),
     (
         "topics",
+        "takes",
         "timeline",
         "allowance",
         "fairness",

@@ -3,8 +3,8 @@
 import pytest
 
 from rea_edge.errors import RequestRefused
-from rea_edge.intake import AgedAs, check_age, instant
-from rea_edge.wire import Request
+from rea_edge.intake import AgedAs, as_request, check_age, instant
+from rea_edge.wire import CtlRequest, Request, TaskRequest
 
 SENT = "2026-01-31T12:00:00Z"
 AT = instant(SENT)
@@ -54,3 +54,20 @@ def test_only_a_proof_makes_a_request_young(
     request_: Request, waited_s: float | None, expires: bool, now: float | None, refused: str | None
 ) -> None:
     assert code(request_, "call", waited_s=waited_s, expires=expires, now=now) == refused
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "words"),
+    [
+        pytest.param(TaskRequest, {"gaol": "Look."}, ", goal, id, type, mode, limits", id="a key"),
+        pytest.param(TaskRequest, {"goal": "Look.", "mode": "look"}, "; expected one of act, query", id="a word"),
+        pytest.param(
+            TaskRequest, {"goal": "Look.", "limits": {"step": 3}}, "; the keys are steps, tokens,", id="a key below"
+        ),
+        pytest.param(CtlRequest, {"id": "a", "task": "b", "do": "stop"}, "one of cancel, pause, resume", id="an order"),
+    ],
+)
+def test_a_refusal_says_what_would_be_right(kind: type[Request], keys: dict[str, object], words: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        as_request(keys, kind)
+    assert words in str(refused.value)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn, TypeVar, get_args, get_type_hints
+from typing import Annotated, NoReturn, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -35,6 +35,7 @@ from rea_edge.errors import ConfigInvalid
 from rea_edge.fairness import Pace, Paces
 from rea_edge.records import Limits, Rule
 from rea_edge.rules import NodeGate, RuleInvalid, check_tool, check_wanted, rate_of, rule_of
+from rea_edge.takes import choices
 from rea_edge.topics import is_name, is_root
 
 MAX_ENDPOINTS = 8
@@ -182,7 +183,7 @@ def _refuse(said: str, keys: dict[str, object], table: type[Struct], above: str)
         raise ConfigInvalid(_join(above, place, missing[1]), "missing")
     got = "" if ", got " in sentence or "never in" in sentence else f", got {_short(_at(keys, place))}"
     if sentence.startswith("Invalid enum value"):
-        sentence = "Expected one of " + ", ".join(_choices(table, place))
+        sentence = "Expected one of " + ", ".join(choices(table, place))
     sentence = sentence.replace("`", "").replace(" | null", "")
     sentence = re.sub(r"\bobject\b", "a table", re.sub(r"\barray\b", "a list", sentence))
     raise ConfigInvalid(_join(above, place), sentence[0].lower() + sentence[1:] + got)
@@ -204,15 +205,6 @@ def _at(value: object, place: str) -> object:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _choices(table: type[Struct], place: str) -> list[str]:
-    """The words that a `Literal` setting takes."""
-    kind: object = table
-    for name in re.findall(r"[^.\[\]]+", re.sub(r"\[\d+\]", "", place)):
-        inner = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, Struct)]
-        kind = get_type_hints(inner[0])[name]
-    return [word for part in (kind, *get_args(kind)) for word in get_args(part) if isinstance(word, str)]
 
 
 def _address(url: str, place: str, schemes: tuple[str, ...]) -> SplitResult:

@@ -12,6 +12,7 @@ from rea_edge.errors import ToolInvalid
 from rea_edge.parameters import PLACE, needed_in, shape_of, shapes_of
 from rea_edge.records import Args, Redaction, Rule, Sandbox, Tool
 from rea_edge.rules import Gate, RuleInvalid, Wanted, check_wanted, criterion_of, rule_of
+from rea_edge.takes import remedy
 from rea_edge.toolhost.confine import STATE
 
 NUMBERS = frozenset({"integer", "number"})
@@ -44,7 +45,8 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
         raise ToolInvalid(f"{place}.{exc.key}", str(exc)) from exc
     except msgspec.ValidationError as exc:
         sentence, _, path = str(exc).partition(" - at `$")
-        raise ToolInvalid(f"{place}{path.rstrip('`')}", sentence[0].lower() + sentence[1:]) from exc
+        words = sentence[0].lower() + sentence[1:] + remedy(str(exc), Extras)
+        raise ToolInvalid(f"{place}{path.rstrip('`')}", words) from exc
     for path in extras.fields:
         if not is_path(path):
             raise ToolInvalid(f"{place}.fields", f"{path!r} is no path such as value or disks.free")

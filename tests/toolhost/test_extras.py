@@ -73,7 +73,13 @@ def test_both_kinds_of_tool_say_it_in_the_same_keys(tmp_path: Path) -> None:
         pytest.param('ranges={"name": (0, 1)}', "'name' is no number", id="no number"),
         pytest.param('ranges={"percent": (1, 0)}', "turn.ranges.percent: expected [least, most]", id="upside down"),
         pytest.param('fields=["a b"]', "turn.fields: 'a b' is no path", id="no path"),
-        pytest.param('redact=["names"]', "turn.redact", id="what cannot be redacted"),
+        pytest.param('redact=["names"]', "expected one of addresses", id="what cannot be redacted"),
+        pytest.param(
+            'sandbox={"reed": ["/sys"]}', "field `reed`; the keys are read, write, network", id="no such door"
+        ),
+        pytest.param(
+            'verify={"tool": "look", "eqals": 3}', "the keys are tool, args, path, equals, op, value", id="no such test"
+        ),
         pytest.param('only_if=[{"tool": "look"}]', "turn.only_if[0]: expected either equals", id="no condition"),
         pytest.param('requires="look"', "turn.requires: expected", id="a text for a list"),
         pytest.param("cost=1", "'cost' is not supported yet", id="what comes later"),
