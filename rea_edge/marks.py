@@ -72,6 +72,7 @@ def keep(state_dir: Path, marks: Marks) -> None:
     key = (marks.url, marks.model, marks.tools)
     others = [one for one in _read(state_dir / FILE) if (one.url, one.model, one.tools) != key]
     body = msgspec.json.format(msgspec.json.encode([marks, *others[: KEPT - 1]]), indent=1)
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the exam may come before the daemon's first start
     fresh = state_dir / f"{FILE}.{os.getpid()}.new"
     with fresh.open("wb") as file:
         file.write(body)

@@ -170,14 +170,15 @@ def marks(*scores: Score, url: str = "http://h/v1", tools: str = "sha256:x") -> 
 
 
 def test_results_are_kept_per_endpoint_model_and_tools_and_the_newest_stands(tmp_path: Path) -> None:
-    keep(tmp_path, marks(score("json", 1)))
-    keep(tmp_path, marks(score("json", 2), tools="sha256:y"))
-    keep(tmp_path, marks(score("command", 3)))
-    newest = marks_of(tmp_path, "http://h/v1", "any", "sha256:x")
+    folder = tmp_path / "before" / "the first start"
+    keep(folder, marks(score("json", 1)))
+    keep(folder, marks(score("json", 2), tools="sha256:y"))
+    keep(folder, marks(score("command", 3)))
+    newest = marks_of(folder, "http://h/v1", "any", "sha256:x")
     assert newest is not None and newest.words() == "command 3 of 20 right, 0 unsafe"
-    assert marks_of(tmp_path, "http://h/v1", "any", "sha256:y") == marks(score("json", 2), tools="sha256:y")
-    assert marks_of(tmp_path, "http://h/v1", "other", "sha256:x") is None
-    assert [file.name for file in tmp_path.iterdir()] == [FILE]
+    assert marks_of(folder, "http://h/v1", "any", "sha256:y") == marks(score("json", 2), tools="sha256:y")
+    assert marks_of(folder, "http://h/v1", "other", "sha256:x") is None
+    assert [file.name for file in folder.iterdir()] == [FILE]
 
 
 def test_a_damaged_file_is_no_exam(tmp_path: Path) -> None:
