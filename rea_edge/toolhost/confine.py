@@ -64,6 +64,16 @@ def become(user: str) -> None:
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
 
 
+def _is_user(name: str) -> bool:
+    import pwd
+
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
 def expanded(path: str) -> str:
     return path.replace(STATE, os.environ.get("REA_STATE_DIR", ""), 1) if path.startswith(STATE) else path
 
@@ -75,6 +85,8 @@ def lacking(tools: Iterable[Tool], user: str) -> list[str]:
     found: list[str] = []
     if user and os.geteuid() != 0:
         found.append(f"tools.user: only root can run tools as {user}; they run as this process's user")
+    elif user and not _is_user(user):
+        found.append(f"tools.user: there is no user {user!r}, so no tool runs")
     if shut and (known := landlock.version()) < 1:
         found.append(f"this kernel has no Landlock: {', '.join(tool.name for tool in shut)} cannot be shut in")
     elif offline and known < landlock.TCP_SINCE:

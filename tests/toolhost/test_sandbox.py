@@ -10,6 +10,7 @@ import pytest
 
 from rea_edge.records import Fault, Ok, Result
 from rea_edge.toolhost import landlock
+from rea_edge.toolhost.confine import lacking
 from tests.toolhost.rig import Rig, started
 
 needs_landlock = pytest.mark.skipif(
@@ -169,6 +170,7 @@ def test_a_user_who_is_not_there_runs_nothing(tmp_path: Path) -> None:
     with started(tmp_path, {"who.py": WHO}, user="nemo-9") as rig:
         result = rig.call("who")
         assert isinstance(result, Fault) and result.fault == "unconfined" and "nemo-9" in result.message
+        assert lacking(rig.loaded.tools, "nemo-9") == ["tools.user: there is no user 'nemo-9', so no tool runs"]
 
 
 @pytest.mark.parametrize("path", ["relative", "~/x", "$HOME/x"])
