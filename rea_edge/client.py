@@ -29,6 +29,7 @@ RESEND_S = 3.0
 QUIET_S = 10.0  # without a word of a running task before the node is asked how it stands
 POLL_S = 0.2  # how soon a refusal by the broker is noticed
 _REFUSED = 128  # MQTT 5 reason codes from here on are failures
+LOGIN = "the login is username and password_file of [broker] in client.toml, or REA_EDGE_USERNAME and REA_EDGE_PASSWORD_FILE"
 INBOX = 1000  # messages that wait to be read; live events beyond it are dropped
 
 
@@ -71,8 +72,9 @@ class Client:
         except queue.Empty:
             error = self._link.state.last_error or "no answer"
             self._link.stop(None, 0.2)
-            said = "does not let us in" if error.startswith("refused") else "cannot be reached"
-            raise NodeSilent(f"the broker at {self._url} {said}: {error}") from None
+            if error.startswith("refused"):
+                raise NodeSilent(f"the broker at {self._url} does not let us in: {error}; {LOGIN}") from None
+            raise NodeSilent(f"the broker at {self._url} cannot be reached: {error}") from None
         return self
 
     def __exit__(

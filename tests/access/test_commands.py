@@ -34,7 +34,12 @@ def typed(doors: Doors, folder: Path, *words: str, login: str = "ann", password:
 
 def test_a_wrong_password_is_named_as_what_it_is(doors: Doors, tmp_path: Path) -> None:
     told = typed(doors, tmp_path, "status", password="wrong")
-    assert "does not let us in" in told and "Not authorized" in told and told.count("\n") == 1
+    assert (
+        "does not let us in" in told
+        and "Not authorized" in told
+        and "REA_EDGE_PASSWORD_FILE" in told
+        and told.count("\n") == 1
+    )
 
 
 @pytest.mark.parametrize("words", [("call", "look"), ("task", "Look."), ("tools",)], ids=lambda words: words[0])
