@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from rea_edge.config import DEFAULT_FILE, load
+from rea_edge.errors import StoreUnusable
 from rea_edge.screen import Screen
 from rea_edge.store import Store
-from rea_edge.store.copy import StoreCopy
+from rea_edge.store.copy import StoreCopy, state_file
 
 BUSY_S = 0.5
 
@@ -17,6 +18,11 @@ BUSY_S = 0.5
 def run(args: argparse.Namespace, screen: Screen) -> int:
     """Exit 1 where the loss is found only now: nobody can have taken note of it. Raises `StoreBusy` while a daemon runs."""
     folder = load(Path(args.config) if args.config else DEFAULT_FILE, os.environ).node.state_dir
+    if not state_file(folder).exists():
+        raise StoreUnusable(
+            f"there is no state file in {folder}: if it is the service's folder, start the service, which begins a new "
+            "state, and then release; if not, name that one as [node] state_dir or in STATE_DIRECTORY"
+        )
     _become_owner(folder)
     with StoreCopy(folder) as copy:
         epoch = copy.epoch
@@ -31,7 +37,7 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
     if args.json:
         screen.say(msgspec.json.encode({"lost": lost, "released": lost is not None and not found_now}).decode())
     elif lost is None:
-        screen.say("nothing to release: no state was lost")
+        screen.say(f"nothing to release: no state was lost in {folder}")
     elif found_now:
         screen.say(f"found only now: {lost}. What is left of it is in {folder}/broken-N; once you know, release again")
     else:

@@ -91,7 +91,7 @@ def copy_state(path: Path, target: Path, *, wal_too: bool = False) -> None:
     else:
         raise StoreUnusable(f"{source} changes faster than it can be copied; ask the daemon instead")
     if not (target / FILE).exists() and not (wal_too and (target / f"{FILE}-wal").exists()):
-        raise StoreUnusable(f"there is no {source.name} in {source.parent}")
+        raise StoreUnusable(f"there is no state file {source}")
 
 
 def _stamps(source: Path) -> list[tuple[int, int] | None]:

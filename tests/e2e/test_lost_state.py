@@ -78,6 +78,15 @@ def told_when_stopped(house: House, *words: str) -> str:
     return done.stdout
 
 
+def test_a_release_where_there_is_no_state_says_which_folder_it_looked_into(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto)
+    done = house.run_command("release", "--config", str(house.config))
+    assert done.returncode == 74
+    assert str(house.folder / "state") in done.stderr and "start the service" in done.stderr
+
+
 def test_a_loss_that_the_release_itself_finds_is_not_released(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     house = make_house(mosquitto).start()
     with house.client() as client:
