@@ -1,7 +1,9 @@
 """`rea-edge release`: the operator at the device takes note that a state was lost. For a daemon that is stopped."""
 
 import argparse
+import ctypes
 import os
+import struct
 from pathlib import Path
 
 import msgspec
@@ -13,12 +15,20 @@ from rea_edge.store import Store
 from rea_edge.store.copy import StoreCopy, state_file
 
 BUSY_S = 0.5
+_CAPABILITIES_3 = 0x20080522
+_DAC_READ_SEARCH = 2
 
 
 def run(args: argparse.Namespace, screen: Screen) -> int:
     """Exit 1 where the loss is found only now: nobody can have taken note of it. Raises `StoreBusy` while a daemon runs."""
     folder = load(Path(args.config) if args.config else DEFAULT_FILE, os.environ).node.state_dir
-    if not state_file(folder).exists():
+    try:
+        known = state_file(folder).exists()
+    except OSError as error:
+        raise StoreUnusable(
+            f"{folder} cannot be read: {error.strerror}; release as root or as the service's user"
+        ) from error
+    if not known:
         raise StoreUnusable(
             f"there is no state file in {folder}: if it is the service's folder, start the service, which begins a new "
             "state, and then release; if not, name that one as [node] state_dir or in STATE_DIRECTORY"
@@ -46,8 +56,23 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
 
 
 def _become_owner(folder: Path) -> None:
-    """As root, files that SQLite makes would be root's, and the daemon could not write them."""
+    """As root, files that SQLite makes would be root's, and the daemon could not write them.
+
+    The way to them stays open: systemd keeps the folder of a dynamic user below /var/lib/private, which is root's alone.
+    """
     if os.geteuid() == 0 and folder.exists():
         owner = folder.stat()
         os.setegid(owner.st_gid)
         os.seteuid(owner.st_uid)
+        _search_anywhere()
+
+
+def _search_anywhere() -> None:
+    # CAP_DAC_READ_SEARCH was lost with the effective user, and is still permitted to us. Where it is not, what follows
+    # says that it may not read the folder.
+    head = struct.pack("Ii", _CAPABILITIES_3, 0)
+    sets = ctypes.create_string_buffer(struct.calcsize("6I"))  # effective, permitted, inheritable; low and high
+    libc = ctypes.CDLL(None)
+    if libc.capget(head, sets) == 0:
+        effective, *others = struct.unpack("6I", sets.raw)
+        libc.capset(head, struct.pack("6I", effective | 1 << _DAC_READ_SEARCH, *others))

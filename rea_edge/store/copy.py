@@ -70,7 +70,10 @@ class StoreCopy(Inspection):
 
 def state_file(path: Path) -> Path:
     """The state that is meant by a folder or by a file."""
-    return path / FILE if path.is_dir() else path
+    try:
+        return path / FILE if path.is_dir() else path
+    except OSError as error:
+        raise StoreUnusable(f"{path} cannot be read: {error.strerror}") from error
 
 
 def copy_state(path: Path, target: Path, *, wal_too: bool = False) -> None:

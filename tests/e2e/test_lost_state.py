@@ -1,8 +1,11 @@
 """A node whose state is gone: what acts once waits for a person who has taken note of it, the rest goes on."""
 
 import json
+import os
 import shutil
 from pathlib import Path
+
+import pytest
 
 from rea_edge.client import Client
 from rea_edge.emulated.endpoint import ScriptedEndpoint
@@ -13,6 +16,7 @@ from tests.e2e.house import House, call, endpoint_table, finish, script, wait_on
 
 OPERATED = '[access]\nidentity = "broker"\noperators = ["op"]'
 GARBAGE = b"no database at all, but long enough to be taken for one" * 100
+SERVICE = 61_234  # no user's number here
 
 
 def ring(client: Client) -> Reply:
@@ -99,6 +103,25 @@ def test_a_loss_that_the_release_itself_finds_is_not_released(mosquitto: Mosquit
         assert (state / "broken-1" / "state.db").exists()
         second = house.run_command("release", "--config", str(house.config), "--json")
         assert (second.returncode, json.loads(second.stdout)["released"]) == (0, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_root_releases_the_state_of_a_service_whose_folder_lies_in_one_of_roots_alone(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto).start()
+    with house.client() as client:
+        wait_online(client)
+        house.stop()
+    state = house.folder / "state"
+    (state / "state.id").write_text("00000000-0000-4000-8000-000000000000\n")
+    house.folder.chmod(0o700)  # as /var/lib/private, where systemd puts the folder of a dynamic user
+    for file in (state, *state.rglob("*")):
+        os.chown(file, SERVICE, SERVICE)
+    for expected in (1, 0):
+        done = house.run_command("release", "--config", str(house.config))
+        assert done.returncode == expected, done.stderr
+    assert {file.stat().st_uid for file in (state, *state.rglob("*"))} == {SERVICE}, "the service can write all of it"
 
 
 def test_a_state_that_is_gone_without_a_trace_is_missed_by_the_broker_that_knows_the_node(
