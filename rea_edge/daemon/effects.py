@@ -200,7 +200,14 @@ class NodeEffects:
             schema.compile(tools[call.name].parameters, place=call.name).check(call.args)
         except DecisionRejected as exc:
             return Fault(fault="bad_args", message=exc.message)
-        return self._run(call, f"{run.id}-{asked.n}-verify", asked.seconds, Cancel(), lambda: True)
+        request_id, cancel = f"{run.id}-{asked.n}-verify", Cancel()
+
+        def read(interlock: Call) -> Result:
+            return self._run(interlock, f"{request_id}-if", asked.seconds, cancel, lambda: True)
+
+        if why := self.gates.refusal(call, tools, None, read):
+            return Fault(fault="denied", message=why)
+        return self.act(call, request_id, asked.seconds, cancel, lambda: True)
 
     def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
         denied: str | None = None

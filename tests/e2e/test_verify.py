@@ -98,6 +98,21 @@ def test_a_probe_that_fails_leaves_a_call_unknown(mosquitto: Mosquitto, make_hou
     assert len(moves(house, "asked")) == 1
 
 
+@pytest.mark.parametrize(
+    "rule",
+    ['rate = "1/hour"', 'only_if = [{tool = "look", args = {name = "tank"}, path = "level", op = "<", value = 0}]'],
+)
+def test_a_probe_keeps_to_the_rules_of_its_tool(mosquitto: Mosquitto, make_house: MakeHouse, rule: str) -> None:
+    house = bolted(make_house(mosquitto, extra=f"[gate.look_bolt]\n{rule}")).start()
+    with house.client(silent_s=30) as client:
+        wait_online(client)
+        assert client.ask("call", {}, "look_bolt").ok is rule.startswith("rate")
+        reply = killed_in_call(house, client, "moved", after=15)
+        assert reply.error is not None and reply.error.code == "outcome_unknown"
+        assert "look_bolt could not tell" in reply.error.message
+    assert len(moves(house, "asked")) == 1
+
+
 @pytest.mark.parametrize(("slow", "took"), [("after", True), ("before", False)])
 def test_after_a_timeout_in_a_living_node_the_probe_says_whether_it_took_effect(
     mosquitto: Mosquitto, make_house: MakeHouse, slow: str, took: bool
