@@ -15,6 +15,7 @@ from rea_edge.endpoint.surrogates import joined, without_halves
 from rea_edge.records import Answer
 
 PIECE_COST_BYTES: Final = 64  # what a call costs beyond its text, so that empty calls count against the cap too
+_COUNT_MOST: Final = 10_000_000  # tokens; several times the longest context there is
 
 
 class _Function(msgspec.Struct):
@@ -268,4 +269,5 @@ def _is_object(text: str) -> bool:
 
 
 def _count(*counts: int | None) -> int | None:
-    return next((count for count in counts if count is not None and count >= 0), None)
+    """The first that can be: a bug of a server must not use up the budget of a month."""
+    return next((count for count in counts if count is not None and 0 <= count <= _COUNT_MOST), None)

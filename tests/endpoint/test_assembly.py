@@ -153,6 +153,11 @@ def test_calls_are_put_together_however_the_server_names_them(
             id="usage wins over timings",
         ),
         pytest.param([{"usage": {"prompt_tokens": -1}}], (None, None), id="a negative count is none"),
+        pytest.param(
+            [{"usage": {"prompt_tokens": 10**18, "completion_tokens": 10**30}}],
+            (None, None),
+            id="nor is one that no model can reach",
+        ),
         pytest.param([], (None, None), id="nothing"),
     ],
 )
