@@ -15,4 +15,6 @@ def kept_name(settings: Settings, store: Store) -> str:
     if kept != wanted:
         with suppress(StoreFull), store.transaction() as tx:  # kept at a start that finds room
             tx.meta_set("node", wanted)
+            if kept is not None:
+                tx.meta_set("session", None)  # of the node by this name it knows nothing, nor has it ever connected
     return wanted

@@ -180,6 +180,24 @@ def test_an_older_copy_of_the_state_waits_for_a_release_and_does_not_run_again_w
     assert len(house.ledger("ring")) == 3
 
 
+def test_the_state_of_another_node_is_no_state_of_this_one(broker: AnyBroker, make_house: MakeHouse) -> None:
+    house, other = make_house(broker).start(), make_house(broker)
+    other.config.write_text(other.config.read_text().replace('id = "n1"', 'id = "n2"'))
+    other.node = "n2"
+    other.start()
+    with house.client(silent_s=30) as client, other.client(silent_s=30) as neighbour:
+        wait_online(client)
+        wait_online(neighbour)
+        assert client.ask("call", {"id": "done"}, "ring").ok
+        house.stop()
+        other.stop()
+        put_back(house, other.folder / "state")  # the cards of two boards are swapped
+        house.start()
+        wait_degraded(client)
+        assert refused_as_lost(client.ask("call", {"id": "done"}, "ring"))
+    assert len(house.ledger("ring")) == 1
+
+
 def test_a_state_that_moves_to_another_place_is_not_an_older_copy(broker: AnyBroker, make_house: MakeHouse) -> None:
     house = make_house(broker).start()
     with house.client(silent_s=30) as client:
