@@ -20,6 +20,7 @@ def taken(waiting: Waiting) -> int:
 
 def filled(*whos: str) -> Waiting:
     waiting = Waiting()
+    waiting.admit(True)
     for number, who in enumerate(whos, 1):
         waiting.put(row(number, who))
     return waiting

@@ -14,7 +14,7 @@ from rea_edge.records import Asked, CancelAsked, Done, Event, Settled
 from rea_edge.wire import Reply
 from tests.durability.controlled import TASK, Station
 
-EVERY = 9  # of the borders, in each run
+EVERY = 18  # of the borders, in each run
 CANCEL: dict[str, object] = {"id": "x1", "task": "t1", "do": "cancel"}
 Send = Callable[[Station], Reply | None]
 Check = Callable[[Station, Reply | None, "Whole", "Moment"], None]

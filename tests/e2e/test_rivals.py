@@ -58,7 +58,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path, any_broker: AnyBroker) 
 
 
 OWN = "rea-n1-twin"  # a client id of its own
-FEW = [("emulated", OWN), ("mosquitto", None)]
+FEW = [("mosquitto", OWN)]
 ALL = [
     pytest.param(broker, twin, marks=() if (broker, twin) in FEW else pytest.mark.slow)
     for broker in ("emulated", "mosquitto")
