@@ -84,7 +84,7 @@ def killed_again_and_again(house: House, client: Client, tasks: list[str]) -> No
         house.start()
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [8, pytest.param(60, marks=pytest.mark.slow)])
 def test_tasks_with_once_tools_survive_kills_of_the_daemon(
     mosquitto: Mosquitto, make_house: MakeHouse, kills: int
 ) -> None:

@@ -87,7 +87,6 @@ def test_a_second_daemon_on_the_same_state_exits_75_and_names_the_first(
     [
         pytest.param("[limits]\nstepz = 3", "limits.stepz", id="an unknown key"),
         pytest.param('[limits]\nsteps = "many"', "limits.steps", id="a wrong type"),
-        pytest.param("[gate.ring]\nconfirm = 'always'", "gate.ring.confirm", id="what is not supported yet"),
         pytest.param("[[", "line", id="no TOML"),
     ],
 )
