@@ -32,6 +32,7 @@ def typed(doors: Doors, folder: Path, *words: str, login: str = "ann", password:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_a_wrong_password_is_named_as_what_it_is(doors: Doors, tmp_path: Path) -> None:
     told = typed(doors, tmp_path, "status", password="wrong")
     assert (

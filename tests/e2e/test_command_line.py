@@ -192,6 +192,7 @@ def test_status_is_asked_of_the_node_and_not_of_what_the_broker_kept(
         assert client.status().up_ms == kept
 
 
+@pytest.mark.slow
 def test_a_task_without_news_says_so_and_what_the_node_says_is_wrong(
     mosquitto: Mosquitto, make_house: MakeHouse
 ) -> None:

@@ -92,15 +92,15 @@ def test_what_a_killed_broker_brings_back_is_put_right(mosquitto: Mosquitto, mak
         wait_until(lambda: json.loads(retained(house, mosquitto)["me/task/t1/state"])["state"] == "ended", "again", 20)
 
 
-def test_all_that_is_retained_says_until_when_and_expires(broker: AnyBroker, make_house: MakeHouse) -> None:
+def test_all_that_is_retained_says_until_when_and_expires(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     with ScriptedEndpoint(script(call("look", name="tank"), finish("Done."))) as endpoint:
-        house = make_house(broker, extra=endpoint_table(endpoint.url)).start()
+        house = make_house(mosquitto, extra=endpoint_table(endpoint.url)).start()
         with house.client() as client:
             wait_online(client)
             client.submit({"id": "t1", "goal": "Look."})
             client.watch("t1", None)
         base = f"{house.root}/{house.node}/out/"
-        with running(eye := watcher(house, broker)):
+        with running(eye := watcher(house, mosquitto)):
             wait_until(lambda: len({one.topic for one in eye.accepted if one.retained}) >= 5, "all of it", 15)
             kept = {one.topic.removeprefix(base): one for one in eye.accepted if one.retained}
     expiries = {leaf: one.expires_in_s for leaf, one in kept.items()}

@@ -155,9 +155,9 @@ def put_back(house: House, copy: Path) -> None:
 
 
 def test_an_older_copy_of_the_state_waits_for_a_release_and_does_not_run_again_what_it_forgot(
-    broker: AnyBroker, make_house: MakeHouse
+    mosquitto: Mosquitto, make_house: MakeHouse
 ) -> None:
-    house = make_house(broker).start()
+    house = make_house(mosquitto).start()
     copy = house.folder / "copy"
     with house.client(silent_s=30) as client:
         wait_online(client)
@@ -180,8 +180,8 @@ def test_an_older_copy_of_the_state_waits_for_a_release_and_does_not_run_again_w
     assert len(house.ledger("ring")) == 3
 
 
-def test_the_state_of_another_node_is_no_state_of_this_one(broker: AnyBroker, make_house: MakeHouse) -> None:
-    house, other = make_house(broker).start(), make_house(broker)
+def test_the_state_of_another_node_is_no_state_of_this_one(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house, other = make_house(mosquitto).start(), make_house(mosquitto)
     other.config.write_text(other.config.read_text().replace('id = "n1"', 'id = "n2"'))
     other.node = "n2"
     other.start()
