@@ -189,7 +189,7 @@ def test_status_is_asked_of_the_node_and_not_of_what_the_broker_kept(
         wait_until(
             lambda: json.loads(house.run_command("status", "--json").stdout)["up_ms"] > kept + 1000, "a newer one"
         )
-        assert client.status().up_ms == kept
+        assert client.status().up_ms < kept + 1000, "what the broker has is older; it may be said twice at the start"
 
 
 @pytest.mark.slow
