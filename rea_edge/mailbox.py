@@ -304,6 +304,9 @@ class Mailbox:
         self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data=data, at=self._report.at()))
 
     def _take_say(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
+        if self._access.identity == "none":
+            named = 'set identity = "broker" and name approvers in [gate.NAME]'
+            raise RequestRefused("policy_denied", f"say: without [access] identity nobody's word counts; {named}")
         self._pace("control", who)
         request = intake.as_request(letter.keys, SayRequest)
         self._check(incoming, request, "ctl")

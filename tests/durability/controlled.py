@@ -186,7 +186,7 @@ class Station:
             wake=lambda: None,
             clock=lambda: None,
             away_s=lambda incoming: 0.0,
-            access=Access(),
+            access=Access(identity="broker"),
             fairness=Fairness(Paces()),
             asks=self._new_asks(),
         )

@@ -90,7 +90,7 @@ BAD: list[tuple[str, str, Payload, str, str, str]] = [
     ("a control of another's task", "ctl", {"id": "c9", "task": "t", "do": "cancel", "who": "you"}, "c9", "policy_denied", "operator"),
     ("no such control", "ctl", {"id": "d0", "task": "t", "do": "explode"}, "d0", "bad_request", "do"),
     ("an operator's control", "node", {"id": "d1", "do": "halt"}, "d1", "policy_denied", "identity"),
-    ("an approval", "say", {"id": "d2", "request": "r", "answer": "yes"}, "d2", "unknown_task", "nothing waits"),
+    ("an approval", "say", {"id": "d2", "request": "r", "answer": "yes"}, "d2", "policy_denied", "identity"),
 ]  # fmt: skip
 
 
