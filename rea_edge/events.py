@@ -204,10 +204,11 @@ class Unanswered(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="unans
 
 
 class Refused(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="refused"):
-    """The gate said no to call n: it was not started and never will be."""
+    """The gate said no to call n: it was not started and never will be. `seconds`: what the gate's own reads took."""
 
     n: int
     reason: str
+    seconds: float = 0.0
 
 
 class AskedApproval(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="asked_approval"):

@@ -276,7 +276,8 @@ def _refused(run: Run, event: Refused, code: Code = "policy_denied") -> Run:
     head, *rest = run.open
     assert head.n == event.n, (head.n, event.n)
     done = Done(n=head.n, tool=head.call.name, args=head.call.args, result="denied")
-    run = changed(approval.used(run), open=tuple(rest), done=(*run.done, done), strikes=0)
+    used = budget.spend_seconds(run.used, event.seconds)
+    run = changed(approval.used(run), open=tuple(rest), done=(*run.done, done), used=used, strikes=0)
     if run.job.call is not None:
         return closed(run, failed(run, code, event.reason))
     run = circles.after_refusal(run, head.call, event.reason)

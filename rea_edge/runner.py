@@ -233,10 +233,14 @@ class Runner:
         held.note(answered(begun, asked, answer, time.monotonic() - started))
 
     def _act(self, held: Held, act: Act, cancel: Cancel, stopping: Callable[[], bool]) -> None:
+        started = time.monotonic()
         with self._now("act", act.seconds):
             refusal = self._effects.refusal(held.run, act, cancel)
+        spent_s = time.monotonic() - started
         if refusal is not None:
-            held.note(Refused(n=act.n, reason=refusal))
+            if cancel.cancelled and stopping() and held.run.cancel is None:
+                raise Stopped  # a read of the gate was cut off by that; the next start asks again
+            held.note(Refused(n=act.n, reason=refusal, seconds=round(spent_s, 3)))
             return
         self._commit(held)
         if held.run.cancel is not None:
@@ -253,10 +257,13 @@ class Runner:
             case None:
                 # A yes holds for one start, whatever the tool would bear.
                 effect = effect if held.run.said is None else "once"
-                self._perform(held, act, effect, cancel, stopping)
+                self._perform(held, act, effect, spent_s, cancel, stopping)
 
-    def _perform(self, held: Held, act: Act, effect: EffectClass, cancel: Cancel, stopping: Callable[[], bool]) -> None:
-        """Run a call that passed the gate, and note how it ended; `effect` is what it is taken for."""
+    def _perform(
+        self, held: Held, act: Act, effect: EffectClass, spent_s: float, cancel: Cancel, stopping: Callable[[], bool]
+    ) -> None:
+        """Run a call that passed the gate, and note how it ended; `effect` is what it is taken for, `spent_s` what the
+        gate took of its time."""
         began = False
 
         def starting() -> bool:
@@ -273,12 +280,13 @@ class Runner:
             began = held.run.cancel is None and not cancel.cancelled  # it may have come right behind the intent
             return began
 
-        started = time.monotonic()
-        with self._now("act", act.seconds):
-            result = self._effects.act(act.call, f"{held.run.id}-{act.n}", act.seconds, cancel, starting)
+        left_s = max(0.0, act.seconds - spent_s)
+        started = time.monotonic() - spent_s
+        with self._now("act", left_s):
+            result = self._effects.act(act.call, f"{held.run.id}-{act.n}", left_s, cancel, starting)
         fault = result.fault if isinstance(result, Fault) else None
         if isinstance(result, Fault) and fault == "denied" and not began:
-            held.note(Refused(n=act.n, reason=result.message))
+            held.note(Refused(n=act.n, reason=result.message, seconds=round(time.monotonic() - started, 3)))
             return
         if fault == "cancelled" and stopping() and held.run.cancel is None:
             raise Stopped

@@ -1,6 +1,7 @@
 """What a runner needs done on this node: begin, ask, pass the gate, act. Joins settings, endpoint, prompts, tools."""
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -165,10 +166,10 @@ class NodeEffects:
         if why := self.approvals.refusal(call, job, tools):
             return why
         done = None if job.call is not None else gate.done_in(run)
-        request_id = f"{run.id}-{act.n}-if"
+        request_id, until_s = f"{run.id}-{act.n}-if", time.monotonic() + act.seconds
 
         def read(asked: Call) -> Result:
-            return self._run(asked, request_id, act.seconds, cancel, lambda: True)
+            return self._run(asked, request_id, max(0.0, until_s - time.monotonic()), cancel, lambda: True)
 
         return self.gates.refusal(call, tools, done, read)
 

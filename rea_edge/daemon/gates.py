@@ -40,7 +40,7 @@ class Gates:
         self._starts: dict[str, list[Start]] = {}  # by tool, the newest first; those without a rule are not counted
 
     def refusal(self, call: Call, tools: Mapping[str, Tool], done: frozenset[str] | None, read: Read) -> str | None:
-        """Why the rules do not let this call run now, or None. `read` runs the interlocks' reads, each within its time."""
+        """Why the rules do not let this call run now, or None. `read` runs the interlocks' reads, all within one time."""
         now = self._clock.now()
         facts = Facts(minute=None if now is None else local_minute(now), done=done)
         for rule in self._rules(call.name, tools):

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from rea_edge.client import Client
 from rea_edge.emulated.endpoint import ScriptedEndpoint
 from tests.brokers import AnyBroker, Mosquitto, wait_until
@@ -145,3 +147,42 @@ def test_what_a_tool_declares_holds_beside_what_the_node_says(mosquitto: Mosquit
         seen += (house.folder / "state/state.db").read_bytes().decode("latin-1")
         assert "(address)" in seen
         assert not any(word in seen for word in ("SN-0815", "192.168.4.7", "opensesame"))
+
+
+SLOW_READS = """[gate.turn]
+only_if = [
+    {tool = "doze", args = {seconds = 1.0}, op = "==", value = "rested"},
+    {tool = "doze", args = {seconds = 1.1}, op = "==", value = "rested"},
+]
+"""
+
+
+def test_what_interlocks_read_is_time_of_the_call_and_of_the_run(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    answers = script(call("turn", percent=1), finish("The valve is at 1."))
+    with ScriptedEndpoint(answers) as endpoint:
+        house = make_house(mosquitto, extra=SLOW_READS + endpoint_table(endpoint.url)).start()
+        with house.client(silent_s=30) as client:
+            wait_online(client)
+            task_id, _ = client.submit({"id": "long", "goal": "Turn it to 1."})
+            state = client.watch(task_id, None)
+            assert [one.result for one in state.done] == ["ok"] and state.usage.seconds >= 2.1
+            task_id, _ = client.submit({"id": "short", "goal": "Turn it to 1.", "limits": {"tool_s": 1.6}})
+            state = client.watch(task_id, None)
+            assert [one.result for one in state.done] == ["denied"] and 1.5 < state.usage.seconds < 2.1
+        assert len(house.ledger("turn")) == 1
+
+
+@pytest.mark.slow
+def test_a_stop_while_an_interlock_is_read_denies_nothing(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    rule = '[gate.turn]\nonly_if = [{tool = "doze", args = {seconds = 28.0}, op = "==", value = "rested"}]\n'
+    with ScriptedEndpoint(script(call("turn", percent=1), finish("The valve is at 1."))) as endpoint:
+        house = make_house(mosquitto, extra=rule + endpoint_table(endpoint.url, tool_s=40.0)).start()
+        with house.client(silent_s=60) as client:
+            wait_online(client)
+            task_id, _ = client.submit({"goal": "Turn it to 1."})
+            wait_until(lambda: house.ledger("doze"), "the interlock is read", 15)
+            assert house.stop() == 0
+            house.config.write_text(house.config.read_text().replace("28.0", "0.1"))
+            house.start()
+            state = client.watch(task_id, None)
+        assert [one.result for one in state.done] == ["ok"]
