@@ -104,8 +104,10 @@ class Effects(Port):
         """Ask whether a call took effect. Passes the gate like any read; cannot be cancelled."""
         ...
 
-    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
-        """Run one call. `starting` is called right before its start, after any wait; False means: do not start.
+    def act(
+        self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
+    ) -> Result:
+        """Run one call of a run. `starting` is called right before its start, after any wait; False means: do not start.
 
         The fault `denied`: the gate held it back in that last moment, and nothing has started."""
         ...
@@ -283,7 +285,7 @@ class Runner:
         left_s = max(0.0, act.seconds - spent_s)
         started = time.monotonic() - spent_s
         with self._now("act", left_s):
-            result = self._effects.act(act.call, f"{held.run.id}-{act.n}", left_s, cancel, starting)
+            result = self._effects.act(held.run, act.call, f"{held.run.id}-{act.n}", left_s, cancel, starting)
         fault = result.fault if isinstance(result, Fault) else None
         if isinstance(result, Fault) and fault == "denied" and not began:
             held.note(Refused(n=act.n, reason=result.message, seconds=round(time.monotonic() - started, 3)))

@@ -5,15 +5,16 @@ Holds what lies between a gate's yes and the tool host. Validation, policy and t
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol as Port
 
-from msgspec import json, structs
+from msgspec import Struct, json, structs
 
 from rea_edge.config import Settings, tool_files
-from rea_edge.records import Args, Fault, Ok, Result, Tool
+from rea_edge.records import Args, Fault, Ok, Result, Tool, ToolKind
 from rea_edge.toolhost.client import ToolHost
 from rea_edge.toolhost.faults import fault
 
@@ -22,12 +23,46 @@ PAUSE_S = 0.2  # before the second attempt, twice that before the third
 LOOK_S = 0.05  # how often a waiting call looks at its caller's Event
 
 
-class Toolbox:
-    """The tools of a node by name."""
+class Asker(Struct, frozen=True, kw_only=True):
+    """For whom a call is made: the names it came by, the newest first, and the trace it belongs to."""
 
-    def __init__(self, host: ToolHost, tools: Sequence[Tool]) -> None:
-        self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+    via: tuple[str, ...] = ()
+    trace: str = ""
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One attempt at a call: `args` are valid, `cancel` ends it early, `seconds` is all it may take."""
+
+    tool: Tool
+    args: Args
+    request_id: str
+    seconds: float
+    cancel: threading.Event
+    asker: Asker
+
+
+class Carrier(Port):
+    """What carries out the calls of one kind of tool. Never raises: what goes wrong is a fault."""
+
+    def attempt(self, attempt: Attempt) -> Result: ...
+
+
+class Hosted:
+    """Tools that are code: their calls run in the tool host."""
+
+    def __init__(self, host: ToolHost) -> None:
         self._host = host
+
+    def attempt(self, attempt: Attempt) -> Result:
+        return self._host.call(attempt.tool, attempt.args, attempt.request_id, attempt.seconds, attempt.cancel)
+
+
+class Toolbox:
+    """The tools of a node by name. `carriers` are there for the kind of each of them."""
+
+    def __init__(self, carriers: Mapping[ToolKind, Carrier], tools: Sequence[Tool]) -> None:
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self._carriers = carriers
         self._queues: dict[str, Queue] = {device_of(tool): Queue() for tool in tools}
 
     @property
@@ -45,6 +80,7 @@ class Toolbox:
         starting: Callable[[], bool] | None = None,
         *,
         once: bool = False,
+        asker: Asker = Asker(),  # noqa: B008 - a frozen value
     ) -> Result:
         """Run a tool, waiting for its device, within `seconds` for all of it and `timeout_s` for each attempt.
 
@@ -63,23 +99,29 @@ class Toolbox:
                 return fault("cancelled", "it was cancelled before it started")
             if ours:
                 retries = 0 if once or tool.effect == "once" else tool.retries
-                return self._attempts(tool, args, request_id, deadline, stop, retries)
+                attempt = Attempt(tool=tool, args=args, request_id=request_id, seconds=0, cancel=stop, asker=asker)
+                return self._attempts(attempt, deadline, retries)
         if stop.is_set():
             return fault("cancelled", "it was cancelled while it waited for its device")
         return fault("busy", f"the device of {tool_name} was not free within {seconds:g} s", "try again later")
 
-    def _attempts(
-        self, tool: Tool, args: Args, request_id: str, deadline: float, cancel: threading.Event, retries: int
-    ) -> Result:
-        for attempt in range(retries + 1):
+    def _attempts(self, attempt: Attempt, deadline: float, retries: int) -> Result:
+        tool, carrier = attempt.tool, self._carriers[attempt.tool.kind]
+        for number in range(retries + 1):
             left = max(0.0, deadline - time.monotonic())
-            result = self._host.call(tool, args, request_id, min(tool.timeout_s, left), cancel)
-            pause = PAUSE_S * (attempt + 1)
-            if attempt == retries or not mendable(result) or time.monotonic() + pause >= deadline:
+            result = carrier.attempt(structs.replace(attempt, seconds=min(tool.timeout_s, left)))
+            pause = PAUSE_S * (number + 1)
+            if number == retries or not mendable(result) or time.monotonic() + pause >= deadline:
                 break
-            if cancel.wait(pause):
+            if attempt.cancel.wait(pause):
                 break
         return result
+
+
+def carriers_of(host: ToolHost) -> dict[ToolKind, Carrier]:
+    """What carries out the tools that a host has loaded."""
+    hosted = Hosted(host)
+    return {"python": hosted, "command": hosted}
 
 
 def host_of(settings: Settings, folder: Path) -> ToolHost:

@@ -41,7 +41,7 @@ from rea_edge.records import (
 )
 from rea_edge.rules import criterion_of
 from rea_edge.store import Store
-from rea_edge.toolbox import Toolbox
+from rea_edge.toolbox import Asker, Toolbox
 
 if TYPE_CHECKING:
     from rea_edge.marks import Marks, Score
@@ -169,7 +169,7 @@ class NodeEffects:
         request_id, until_s = f"{run.id}-{act.n}-if", time.monotonic() + act.seconds
 
         def read(asked: Call) -> Result:
-            return self._run(asked, request_id, max(0.0, until_s - time.monotonic()), cancel, lambda: True)
+            return self._run(job, asked, request_id, max(0.0, until_s - time.monotonic()), cancel, lambda: True)
 
         return self.gates.refusal(call, tools, done, read)
 
@@ -204,13 +204,15 @@ class NodeEffects:
         request_id, cancel = f"{run.id}-{asked.n}-verify", Cancel()
 
         def read(interlock: Call) -> Result:
-            return self._run(interlock, f"{request_id}-if", asked.seconds, cancel, lambda: True)
+            return self._run(run.job, interlock, f"{request_id}-if", asked.seconds, cancel, lambda: True)
 
         if why := self.gates.refusal(call, tools, None, read):
             return Fault(fault="denied", message=why)
-        return self.act(call, request_id, asked.seconds, cancel, lambda: True)
+        return self.act(run, call, request_id, asked.seconds, cancel, lambda: True)
 
-    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+    def act(
+        self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
+    ) -> Result:
         denied: str | None = None
 
         def counted() -> bool:
@@ -219,11 +221,12 @@ class NodeEffects:
             return denied is None and starting()
 
         once = self.approvals.terms(call.name, self.toolbox.tools).confirm != "never"  # a yes holds for one start
-        result = self._run(call, request_id, seconds, cancel, counted, once=once)
+        result = self._run(run.job, call, request_id, seconds, cancel, counted, once=once)
         return result if denied is None else Fault(fault="denied", message=denied)
 
     def _run(
         self,
+        job: Job,
         call: Call,
         request_id: str,
         seconds: float,
@@ -236,8 +239,11 @@ class NodeEffects:
 
         ended = threading.Event()
         cancel.subscribe(ended.set)
+        asker = Asker(via=(job.who, *job.via), trace=job.trace)
         try:
-            result = self.toolbox.run(call.name, call.args, request_id, seconds, ended, starting, once=once)
+            result = self.toolbox.run(
+                call.name, call.args, request_id, seconds, ended, starting, once=once, asker=asker
+            )
         finally:
             cancel.unsubscribe(ended.set)
         tool = self.toolbox.tools.get(call.name)

@@ -12,10 +12,11 @@ from rea_edge.config import Settings
 from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.effects import NodeEffects
+from rea_edge.daemon.equipment import Equipment
 from rea_edge.daemon.health import Health
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.life import Life
-from rea_edge.daemon.misnamed import misnamed, misnamed_tools
+from rea_edge.daemon.misnamed import misnamed
 from rea_edge.daemon.naming import kept_name
 from rea_edge.daemon.news import News
 from rea_edge.daemon.post import Post
@@ -34,8 +35,6 @@ from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.systemd import Progress
 from rea_edge.timeline import OFF_MAX_S
-from rea_edge.toolbox import Toolbox, host_of
-from rea_edge.toolhost.confine import lacking
 from rea_edge.topics import Topics
 
 if TYPE_CHECKING:
@@ -80,22 +79,13 @@ class Node:
         self._spending = Spending(settings.allowance, store, self._life)
         self._journal = Journal(store, self._publish, clock.now, self._spending)
         self._upkeep = Upkeep(store, self._report, self._life, _keep(settings))
-        self._host = host_of(settings, settings.node.state_dir)
-        loaded = self._host.start()
-        for fault in loaded.faults:
-            log.error("event=tool_fault detail=%r", fault)
+        self._equipment = Equipment(settings)
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
-        for fault in misnamed(settings, {tool.name: tool for tool in loaded.tools}):
+        for fault in misnamed(settings, self._equipment.toolbox.tools):
             log.warning("event=misnamed detail=%r", fault)
-        unmet = lacking(loaded.tools, settings.tools.user)
-        self._tool_faults = (
-            *loaded.faults,
-            *unmet,
-            *misnamed_tools(settings, {tool.name: tool for tool in loaded.tools}),
-        )
         self._approvals = Approvals(settings, self.name, store, self._life.lived_s)
-        self._effects = NodeEffects(settings, Toolbox(self._host, loaded.tools), store, clock, self._approvals)
+        self._effects = NodeEffects(settings, self._equipment.toolbox, store, clock, self._approvals)
         self._waiting = Waiting()
         self._fairness = Fairness(settings.paces)
         self._progress_of = RunningStates()
@@ -168,7 +158,7 @@ class Node:
             lane.cut()
         for lane in late:
             lane.join(ASK_DRAIN_S)
-        self._host.stop(0.0)
+        self._equipment.stop()
         self._post.stop(OUTBOX_DRAIN_S)
         self._effects.close()
         self._upkeep.stop()
@@ -184,7 +174,7 @@ class Node:
             spending=self._spending,
             fairness=self._fairness,
             approvals=self._approvals,
-            tool_faults=self._tool_faults,
+            tool_faults=self._equipment.faults,
             refusing=lambda: None if self._stopping else self._refusing,
             post=lambda: self._post,
             view=lambda: self._view,

@@ -62,13 +62,15 @@ class Losing(Scripted):
     lost = False
     started = 0
 
-    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+    def act(
+        self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
+    ) -> Result:
         def counted() -> bool:
             yes = starting()
             self.started += yes
             return yes
 
-        result = super().act(call, request_id, seconds, cancel, counted)
+        result = super().act(run, call, request_id, seconds, cancel, counted)
         if call.name != "ring" or self.lost or isinstance(result, Fault):
             return result
         self.lost = True

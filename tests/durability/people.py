@@ -68,7 +68,9 @@ class Ringing:
     def approval(self, run: Run, act: Act) -> AskedApproval | str | None:
         return self._approvals.asked(run, act, "once", {"ring": RING})
 
-    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+    def act(
+        self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
+    ) -> Result:
         assert starting()
         self._ledger.append((request_id, call.args))
         return Ok(data=Raw(b"true"))

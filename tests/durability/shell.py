@@ -157,7 +157,9 @@ class Scripted:
         self._borders.cross()
         return Ok(data=Raw(msgspec.json.encode({"bolted": bolted})))
 
-    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+    def act(
+        self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
+    ) -> Result:
         self._borders.cross()
         if cancel.cancelled or not starting():
             return Fault(fault="cancelled", message="it was cancelled before it started")

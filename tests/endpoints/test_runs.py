@@ -23,7 +23,6 @@ from rea_edge.report import Report
 from rea_edge.runner import Runner
 from rea_edge.store import Store
 from rea_edge.toolbox import Toolbox
-from rea_edge.toolhost.client import ToolHost
 from rea_edge.topics import Topics
 from tests.endpoints.test_choice import KINDS, Then, as_tls
 
@@ -40,7 +39,7 @@ class Shell:
         self.store = Store.open(folder / "state")
         self.effects = NodeEffects(
             settings,
-            Toolbox(ToolHost(folder, (), memory_mib=48), ()),
+            Toolbox({}, ()),
             self.store,
             Clock(),
             Approvals(settings, "n", self.store, lambda: 0.0),

@@ -91,7 +91,9 @@ class Steps:
     def probe(self, run: Run, asked: Verify) -> Result:
         raise AssertionError("nothing is in doubt")
 
-    def act(self, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]) -> Result:
+    def act(
+        self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
+    ) -> Result:
         assert starting()
         return Ok(data=Raw(msgspec.json.encode(f"{request_id} {'x' * self._size}")))
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from rea_edge.records import Tool
-from rea_edge.toolbox import Toolbox
+from rea_edge.toolbox import Toolbox, carriers_of
 from tests.toolhost.rig import Rig, comes_true, name_of, started, value
 
 PYTHON = """
@@ -98,7 +98,7 @@ def rig(shared_rig: Rig) -> Rig:
 
 @pytest.fixture
 def box(rig: Rig) -> Toolbox:
-    return Toolbox(rig.host, rig.loaded.tools)
+    return Toolbox(carriers_of(rig.host), rig.loaded.tools)
 
 
 def lines(rig: Rig, name: str) -> list[str]:
@@ -249,7 +249,7 @@ def test_the_hash_changes_with_a_declaration_and_not_with_the_folder(rig: Rig, b
     tools = list(rig.loaded.tools)
 
     def hash_of(tools: list[Tool]) -> str:
-        return Toolbox(rig.host, tools).tools_hash
+        return Toolbox(carriers_of(rig.host), tools).tools_hash
 
     assert box.tools_hash.startswith("sha256:") and len(box.tools_hash) == 71
     assert hash_of(tools[::-1]) == box.tools_hash
