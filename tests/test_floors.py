@@ -82,7 +82,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "runner",
         "dial",
     ),
-    ("exam", "daemon", "client", "screen", "decide"),
+    ("exam", "daemon", "client", "screen", "decide", "workbench", "pytest_plugin"),
     ("demo", "cli"),
     ("__main__",),
 )
