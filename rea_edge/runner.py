@@ -260,6 +260,8 @@ class Runner:
                 # A yes holds for one start, whatever the tool would bear.
                 effect = effect if held.run.said is None else "once"
                 self._perform(held, act, effect, spent_s, cancel, stopping)
+            case other:
+                assert_never(other)
 
     def _perform(
         self, held: Held, act: Act, effect: EffectClass, spent_s: float, cancel: Cancel, stopping: Callable[[], bool]

@@ -161,9 +161,9 @@ class NodeEffects:
         if kind is None:
             return _gone(job)
         tools = self.toolbox.tools
-        if why := gate.refusal(self._policy(job, kind), call, self.effect(call, act.effect), tools):
+        if (why := gate.refusal(self._policy(job, kind), call, self.effect(call, act.effect), tools)) is not None:
             return why
-        if why := self.approvals.refusal(call, job, tools):
+        if (why := self.approvals.refusal(call, job, tools)) is not None:
             return why
         done = None if job.call is not None else gate.done_in(run)
         request_id, until_s = f"{run.id}-{act.n}-if", time.monotonic() + act.seconds
@@ -195,7 +195,7 @@ class NodeEffects:
         call, tools = asked.call, self.toolbox.tools
         effect = self.effect(call, "read")
         # Asked for by the tool's author, not by the sender: whose tools and mode say nothing about it.
-        if why := gate.refusal(Policy(mode="query"), call, effect, tools):
+        if (why := gate.refusal(Policy(mode="query"), call, effect, tools)) is not None:
             return Fault(fault="denied", message=why)
         try:
             schema.compile(tools[call.name].parameters, place=call.name).check(call.args)
@@ -206,7 +206,7 @@ class NodeEffects:
         def read(interlock: Call) -> Result:
             return self._run(run.job, interlock, f"{request_id}-if", asked.seconds, cancel, lambda: True)
 
-        if why := self.gates.refusal(call, tools, None, read):
+        if (why := self.gates.refusal(call, tools, None, read)) is not None:
             return Fault(fault="denied", message=why)
         return self.act(run, call, request_id, asked.seconds, cancel, lambda: True)
 
