@@ -34,8 +34,8 @@ class Heard(Frozen, frozen=True, kw_only=True):
 
 
 class Asks:
-    """`approvers(tool)` are those of today's settings. `woken(row)`: a lane is to go on with this run. `told(row, run,
-    event)`: this event is on disk. `published(row, run)`, inside the transaction: this state goes out with it."""
+    """`approvers(tool)` are those of today's settings. `woken(row)`: a lane is to go on with this run. `told(row, news)`:
+    these events are on disk. `published(row, run)`, inside the transaction: this state goes out with it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Asks:
         lived_s: Callable[[], float],
         approvers: Callable[[str], Sequence[str]],
         woken: Callable[[RunRow], None],
-        told: Callable[[RunRow, Run, Event], None],
+        told: Callable[[RunRow, Sequence[tuple[Run, Event]]], None],
         published: Callable[[RunRow, Run], None],
     ) -> None:
         self._store = store
@@ -195,7 +195,7 @@ class Asks:
 
     def _go_on(self, row: RunRow, run: Run, event: Decided) -> None:
         log.info("event=decided run=%s n=%d answer=%s by=%s", run.id, event.n, event.answer, event.by or "-")
-        self._told(row, run, event)
+        self._told(row, [(run, event)])
         self._woken(row)
 
     def publish(self, tx: Transaction, row: RunRow, run: Run) -> None:

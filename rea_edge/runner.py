@@ -5,7 +5,7 @@ Commits of a step: the question with its reservation (and the last results), the
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, assert_never
 from typing import Protocol as Port
@@ -113,16 +113,18 @@ class Effects(Port):
         ...
 
 
+Tell = Callable[[RunRow, Sequence[tuple[Run, Event]]], None]
+
+
 class Runner:
-    """Brings runs forward, one at a time. `tell` hears every event once it is on disk; it must not block.
+    """Brings runs forward, one at a time. `tell` hears every event once it is on disk, each with the run as it was after
+    it; it must not block.
 
     `beat(seconds)` is called before each effect with the most it may take. `doing` can be read from any thread: what
     a stop has to end at once (`ask`) or may let finish (`act`).
     """
 
-    def __init__(
-        self, effects: Effects, tell: Callable[[RunRow, Run, Event], None], beat: Callable[[float], None]
-    ) -> None:
+    def __init__(self, effects: Effects, tell: Tell, beat: Callable[[float], None]) -> None:
         self._effects = effects
         self._tell = tell
         self._beat = beat
@@ -321,8 +323,7 @@ class Runner:
             self._beat(BETWEEN_S)
 
     def _commit(self, held: Held, *events: Event) -> None:
-        for run, event in held.commit(*events):
-            self._tell(held.row, run, event)
+        self._tell(held.row, held.commit(*events))
 
 
 def _unanswered(asked: Asked, exc: EndpointFailed, seconds: float) -> Unanswered:

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rea_edge.asks import Asks
@@ -29,7 +29,7 @@ from rea_edge.errors import RunUnreadable, StoreFull
 from rea_edge.fairness import Fairness
 from rea_edge.journal import Journal, decode_job
 from rea_edge.mailbox import Mailbox
-from rea_edge.mqtt import Incoming
+from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import Asked, AskedApproval, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.store import RunRow, Store, Transaction
@@ -333,16 +333,18 @@ class Node:
         self._report.publish(tx, row, run)
         self._asks.publish(tx, row, run)
 
-    def _live(self, row: RunRow, run: Run, event: Event) -> None:
-        for live in self._report.live(row, run, event):
-            self._post.tell(live)
-        if isinstance(event, Asked):
-            self._progress_of.note(row, run)
-        if isinstance(event, AskedApproval):
-            self._asks.note(row, event)
-            self._nudge()
-        if isinstance(event, Asked | AskedApproval | Ended | Resumed):
-            self._post.wake()
+    def _live(self, row: RunRow, news: Sequence[tuple[Run, Event]]) -> None:
+        """In one word to the link: each wakes its thread."""
+        outs: list[Outgoing] = []
+        for run, event in news:
+            outs += self._report.live(row, run, event)
+            if isinstance(event, Asked):
+                self._progress_of.note(row, run)
+            if isinstance(event, AskedApproval):
+                self._asks.note(row, event)
+                self._nudge()
+        kept = any(isinstance(event, Asked | AskedApproval | Ended | Resumed) for _, event in news)
+        self._post.tell(*outs, rows=kept)
 
     def _late_asks(self) -> bool:
         try:

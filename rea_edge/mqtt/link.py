@@ -119,12 +119,15 @@ class Link:
         """Say that the outbox has new rows. From any thread, also from the callbacks."""
         self._bell.ring(rows=True)
 
-    def tell(self, out: Outgoing) -> None:
-        """Send `out` from memory, before the outbox. QoS 0 is dropped where there is no connection, and both kinds
-        above a cap, the oldest first; drops are counted. From any thread; never blocks."""
-        feed = self._urgent if out.urgent else self._feed
-        feed.tell(out, connected=self._phase == "up")
-        self._bell.ring()
+    def tell(self, *outs: Outgoing, rows: bool = False) -> None:
+        """Send `outs` from memory, before the outbox. QoS 0 is dropped where there is no connection, and both kinds
+        above a cap, the oldest first; drops are counted. `rows`: the outbox has new ones too, as `wake` says. From any
+        thread; never blocks."""
+        for out in outs:
+            feed = self._urgent if out.urgent else self._feed
+            feed.tell(out, connected=self._phase == "up")
+        if outs or rows:
+            self._bell.ring(rows=rows)
 
     def stop(self, farewell: Outgoing | None, seconds: float) -> None:
         """End within `seconds`: no more intake; what waits is sent, then `farewell`, then DISCONNECT. Where the

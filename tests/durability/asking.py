@@ -74,13 +74,13 @@ def main(folder: Path, kill_at: int) -> None:
         lived_s=lived_s,
         approvers=approvals.approvers,
         woken=lambda row: None,
-        told=lambda row, run, event: None,
+        told=lambda row, news: None,
         published=lambda row, run: None,
     )
     job = Job(goal="do it", limits=LIMITS, who="me")
     with store.transaction() as tx:
         row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(job), None)
-    runner = Runner(Asking(folder / "ledger", borders, approvals), lambda row, run, event: None, lambda seconds: None)
+    runner = Runner(Asking(folder / "ledger", borders, approvals), lambda row, news: None, lambda seconds: None)
     held = journal.load(row)
     if held.run.phase not in ("ended", "waiting"):
         runner.resume(held, clean=False)

@@ -4,7 +4,7 @@ All is as in a daemon but its effects, which are the shell's, and its threads: w
 comes at a border, where the lane holds no lock.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -145,9 +145,10 @@ class Station:
             self._running.forget(row)
         self._report.publish(tx, row, run)
 
-    def _tell(self, row: RunRow, run: Run, event: Event) -> None:
-        if run.phase == "asked":
-            self._running.note(row, run)
+    def _tell(self, row: RunRow, news: Sequence[tuple[Run, Event]]) -> None:
+        for run, _ in news:
+            if run.phase == "asked":
+                self._running.note(row, run)
 
     def _new_mailbox(self) -> Mailbox:
         view = View(

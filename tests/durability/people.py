@@ -1,6 +1,6 @@
 """A node in one process whose tool waits for people: real store, mailbox, journal and runner; time is a number."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -145,7 +145,7 @@ class Desk:
             lived_s=lived_s,
             approvers=approvals.approvers,
             woken=self._waiting.put,
-            told=lambda row, run, event: None,
+            told=lambda row, news: None,
             published=lambda row, run: None,
         )
         self._report = report
@@ -209,6 +209,7 @@ class Desk:
         self._report.publish(tx, row, run)
         self.asks.publish(tx, row, run)
 
-    def _tell(self, row: RunRow, run: Run, event: Event) -> None:
-        if isinstance(event, AskedApproval):
-            self.asks.note(row, event)
+    def _tell(self, row: RunRow, news: Sequence[tuple[Run, Event]]) -> None:
+        for _, event in news:
+            if isinstance(event, AskedApproval):
+                self.asks.note(row, event)

@@ -184,7 +184,7 @@ def main(folder: Path, kill_at: int) -> None:
     with store.transaction() as tx:
         row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(Job(goal="do it", limits=LIMITS)), None)
     held = journal.load(row)
-    runner = Runner(Scripted(folder / "ledger", borders), lambda row, run, event: None, lambda seconds: None)
+    runner = Runner(Scripted(folder / "ledger", borders), lambda row, news: None, lambda seconds: None)
     if held.run.phase != "ended":
         runner.resume(held, clean=False)
         runner.finish(held, Cancel(), lambda: False)

@@ -54,7 +54,7 @@ class Shell:
         return self._journal.load(row)
 
     def finish(self, held: HeldRun, cancel: Cancel | None = None) -> tuple[Run, Ended, float]:
-        runner = Runner(self.effects, lambda row, run, event: None, lambda seconds: None)
+        runner = Runner(self.effects, lambda row, news: None, lambda seconds: None)
         began_s = time.monotonic()
         runner.finish(held, cancel or Cancel(), lambda: False)
         assert held.run.ended is not None

@@ -121,7 +121,7 @@ class Shell:
 
     def finish(self) -> None:
         """Bring the run forward until it has ended or wants to ask its model the next question."""
-        runner = Runner(self.effects, lambda row, run, event: None, lambda seconds: None)
+        runner = Runner(self.effects, lambda row, news: None, lambda seconds: None)
         with suppress(Stopped):
             runner.finish(self.held, Cancel(), lambda: self.held.run.phase in ("ready", "asked"))
 

@@ -109,7 +109,7 @@ def accepted(store: Store, journal: Journal, task_id: str) -> Held:
 
 
 def finish(held: Held, effects: Steps) -> None:
-    runner = Runner(effects, lambda row, run, event: None, lambda seconds: None)
+    runner = Runner(effects, lambda row, news: None, lambda seconds: None)
     runner.finish(held, Cancel(), lambda: False)
 
 
