@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, Struct
 Args = dict[str, object]
 
 EffectClass = Literal["read", "idempotent", "once"]
-ToolKind = Literal["python", "command"]
+ToolKind = Literal["python", "command", "mqtt", "node"]
 Redaction = Literal["addresses"]
 Protocol = Literal["native", "json", "react", "command"]
 Mode = Literal["act", "query"]
@@ -116,6 +116,28 @@ class Sandbox(Frozen, frozen=True, kw_only=True, forbid_unknown_fields=True):
     network: bool = False
 
 
+class Availability(Frozen, frozen=True, kw_only=True):
+    """Where a device says whether it is there. `path` is empty for the whole, or the `state` of an object; anything
+    said there but one of `online` means that it is not."""
+
+    topic: str
+    path: str = ""
+    online: tuple[object, ...] = ("online", "Online", True)
+
+
+class Exchange(Frozen, frozen=True, kw_only=True):
+    """What an MQTT tool says to a device and what it awaits. `{name}` in topics, payload and `match` stands for an
+    argument. `match`: what must stand at each path of a reply for it to be the answer; the path "" is the whole."""
+
+    publish: str = ""  # topic; empty: nothing is published
+    payload: object = ""
+    qos: Literal[0, 1] = 1
+    reply: str = ""  # topic; empty: none is awaited
+    path: str = ""  # into the reply; empty: all of it
+    match: dict[str, object] = {}
+    availability: tuple[Availability, ...] = ()
+
+
 class Tool(Frozen, frozen=True, kw_only=True):
     """One tool as declared. `parameters` and `returns` are JSON Schemas of the closed subset of `schema`."""
 
@@ -136,6 +158,7 @@ class Tool(Frozen, frozen=True, kw_only=True):
     verify: Criterion | None = None  # what a read returns if a call took effect; `{name}` stands for an argument
     rule: Rule | None = None  # its own bounds at the gate; the node's may only add to them
     command: tuple[str, ...] = ()
+    exchange: Exchange | None = None  # of an MQTT tool
     source: str = ""  # the file it came from, absolute
 
 

@@ -2,8 +2,13 @@
 
 import os
 
+from msgspec import structs
+
 from rea_edge.config import Broker
 from rea_edge.mqtt import LinkSettings
+
+DEVICE_PACKET_MAX = 65_536  # bytes of what a device says; a state is some hundred, and all of a reply goes to a model
+DEVICE_REST_S = 5.0
 
 
 def link_settings(broker: Broker, client_id: str, *, session_expiry_s: int | None = None) -> LinkSettings:
@@ -38,6 +43,13 @@ def controls_client_id(node_id: str) -> str:
 def standby_client_id(node_id: str) -> str:
     """The client id of a node that only watches another one with its id."""
     return f"{node_id}.standby"
+
+
+def device_settings(broker: Broker, node_id: str) -> LinkSettings:
+    """Of a node's own connection for devices: what comes late must find nobody, so its session ends with it. Callers
+    wait for it with short deadlines, so it never rests for long."""
+    own = link_settings(broker, f"{node_id}.dev", session_expiry_s=0)
+    return structs.replace(own, packet_max=DEVICE_PACKET_MAX, reconnect_max_s=max(DEVICE_REST_S, own.reconnect_min_s))
 
 
 def person_client_id(who: str) -> str:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, structs
 from rea_edge import condition
 from rea_edge.changes import changed
 from rea_edge.condition import Incomparable
-from rea_edge.parameters import PLACE, shapes_of
+from rea_edge.parameters import PLACE, given
 from rea_edge.records import (
     Args,
     Call,
@@ -33,12 +33,7 @@ from rea_edge.records import (
 
 def filled(declared: Criterion, args: Args, parameters: Args) -> Criterion | None:
     """The probe of a call with these arguments: `{name}` stands for an argument or its default; None if there is none."""
-    known: dict[str, object] = {}
-    for name, shape in shapes_of(parameters).items():
-        if name in args:
-            known[name] = args[name]
-        elif isinstance(shape, dict) and "default" in shape:
-            known[name] = shape["default"]
+    known = given(parameters, args)
     try:
         probed = {key: _put_in(value, known) for key, value in declared.args.items()}
         return structs.replace(declared, args=probed, value=_put_in(declared.value, known))

@@ -64,7 +64,7 @@ STRIKES = 3
 UNANSWERED_IN_A_ROW = 8  # whatever the shell hopes for: a run does not turn for ever around an endpoint
 # A `once` call that ended in one of these ways may have taken effect all the same.
 OPEN_ENDS = frozenset(
-    {"timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone", "unknown"}
+    {"timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone", "broker_gone", "unknown"}
 )
 
 

@@ -6,6 +6,8 @@ Looks into a declaration that was accepted; checks none (see `schema`).
 import re
 from collections.abc import Sequence
 
+from msgspec import json
+
 from rea_edge.records import Args
 
 PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")  # `{name}` in a declaration stands for the call's argument
@@ -27,3 +29,23 @@ def needed_in(schema: Args) -> Sequence[str]:
     """The parameters that every call must give."""
     needed = schema.get("required")
     return needed if isinstance(needed, list) else ()
+
+
+def given(schema: Args, args: Args) -> Args:
+    """The value of each parameter that has one: the argument, else the default."""
+    defaults = {
+        name: shape["default"]
+        for name, shape in shapes_of(schema).items()
+        if isinstance(shape, dict) and "default" in shape
+    }
+    return defaults | {name: value for name, value in args.items() if name in shapes_of(schema)}
+
+
+def text_of(value: object) -> str | None:
+    """A scalar as it stands in a command or a topic; None for what is no single value."""
+    match value:
+        case str():
+            return value
+        case bool() | int() | float():
+            return json.encode(value).decode()
+    return None

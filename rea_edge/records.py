@@ -9,10 +9,12 @@ from typing import Literal
 from msgspec import Raw, field
 
 from rea_edge.basics import Args as Args
+from rea_edge.basics import Availability as Availability
 from rea_edge.basics import Confirm as Confirm
 from rea_edge.basics import Criterion as Criterion
 from rea_edge.basics import EffectClass as EffectClass
 from rea_edge.basics import Example as Example
+from rea_edge.basics import Exchange as Exchange
 from rea_edge.basics import Fault as Fault
 from rea_edge.basics import Frozen as Frozen
 from rea_edge.basics import Hours as Hours

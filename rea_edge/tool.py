@@ -34,7 +34,7 @@ MORE_KEYS = (
 )  # fmt: skip
 KEYS = (*BASE_KEYS, *MORE_KEYS)
 LATER_KEYS = frozenset({
-    "cost", "p95_s", "needs", "publish", "payload", "await", "await_path",
+    "cost", "p95_s", "needs",
 })  # fmt: skip
 LONGEST_S = 3600.0
 MOST_RETRIES = 5

@@ -18,7 +18,7 @@ from rea_edge.records import Args, Fault, Ok, Result, Tool, ToolKind
 from rea_edge.toolhost.client import ToolHost
 from rea_edge.toolhost.faults import fault
 
-AGAIN = frozenset({"tool_error", "timeout", "crashed"})  # what another attempt may mend
+AGAIN = frozenset({"tool_error", "timeout", "crashed", "no_broker", "broker_gone"})  # what another attempt may mend
 PAUSE_S = 0.2  # before the second attempt, twice that before the third
 LOOK_S = 0.05  # how often a waiting call looks at its caller's Event
 
@@ -186,8 +186,8 @@ class Turn:
 
 
 def device_of(tool: Tool) -> str:
-    """Calls on one device exclude each other; by default that is the file of a Python tool, the name of a command."""
-    return tool.device or (tool.source if tool.kind == "python" else f"command {tool.name}")
+    """Calls on one device exclude each other; by default that is the file of a Python tool, else the tool itself."""
+    return tool.device or (tool.source if tool.kind == "python" else f"{tool.kind} {tool.name}")
 
 
 def mendable(result: Result) -> bool:

@@ -17,6 +17,8 @@ from rea_edge.config import DEFAULT_FILE, Access, Settings, load
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.daemon.misnamed import misnamed
 from rea_edge.daemon.view import trace
+from rea_edge.device.message import qos_of
+from rea_edge.device.topic import without_reaching
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoints import client_of
 from rea_edge.errors import ConfigInvalid, EndpointFailed, RequestRefused
@@ -122,18 +124,30 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
             loaded = host.start()
         finally:
             host.stop(0.0)
-    into += loaded.tools
-    for fault in loaded.faults:
+    tools, reaching = without_reaching(loaded.tools, settings.broker.root)
+    into += tools
+    for fault in (*loaded.faults, *reaching):
         yield Found("tool file", False, fault)
-    for unmet in lacking(loaded.tools, settings.tools.user):
+    for unmet in lacking(tools, settings.tools.user):
         yield Found("sandbox", False, unmet)
-    for fault in misnamed(settings, {tool.name: tool for tool in loaded.tools}):
+    for fault in misnamed(settings, {tool.name: tool for tool in tools}):
         yield Found("tool names", False, fault)
-    for tool in loaded.tools:
+    for tool in tools:
         needed = approval.terms(tool.rule, settings.gates.get(tool.name))
         if why := approval.hindrance(needed, tool.name, settings.access.identity):
             yield Found(f"approval of {tool.name}", False, why)
-        yield Found(f"tool {tool.name}", True, f"{tool.effect}, {tool.timeout_s:g} s, from {tool.source}")
+        yield Found(f"tool {tool.name}", True, f"{tool.effect}, {tool.timeout_s:g} s, {_way(tool)}from {tool.source}")
+
+
+def _way(tool: Tool) -> str:
+    """How an MQTT tool speaks with its device; empty for others."""
+    said = tool.exchange
+    if said is None:
+        return ""
+    parts = [f"publishes {said.publish} (QoS {qos_of(tool)})"] if said.publish else []
+    parts += [f"awaits {said.reply}"] if said.reply else []
+    parts += [f"looks at {one.topic}" for one in said.availability]
+    return ", ".join(parts) + ", "
 
 
 def _broker(settings: Settings) -> Iterator[Found]:

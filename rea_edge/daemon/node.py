@@ -79,7 +79,7 @@ class Node:
         self._spending = Spending(settings.allowance, store, self._life)
         self._journal = Journal(store, self._publish, clock.now, self._spending)
         self._upkeep = Upkeep(store, self._report, self._life, _keep(settings))
-        self._equipment = Equipment(settings)
+        self._equipment = Equipment(settings, self.name)
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
         for fault in misnamed(settings, self._equipment.toolbox.tools):

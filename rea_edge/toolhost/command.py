@@ -3,9 +3,7 @@
 `{name}` in a part of `command` stands for the value of that parameter; a part stays one argument whatever the value.
 """
 
-from msgspec import json
-
-from rea_edge.parameters import PLACE, shape_of
+from rea_edge.parameters import PLACE, shape_of, text_of
 from rea_edge.records import Args, Tool
 
 
@@ -17,23 +15,21 @@ def argument_list(tool: Tool, args: Args) -> list[str]:
     """The filled command. Raises BadArgs where a value could be read as an option, or is not one value."""
     parts: list[str] = []
     for part in tool.command:
-        filled = PLACE.sub(lambda found: text_of(tool, args, found[1]), part)
+        filled = PLACE.sub(lambda found: filling(tool, args, found[1]), part)
         if filled.startswith("-") and not part.startswith("-") and "--" not in parts:
             refuse_option(tool, part, filled)
         parts.append(filled)
     return parts
 
 
-def text_of(tool: Tool, args: Args, name: str) -> str:
+def filling(tool: Tool, args: Args, name: str) -> str:
     value = args.get(name, shape_of(tool.parameters, name).get("default"))
-    match value:
-        case str():
-            if "\0" in value:
-                raise BadArgs(f"{name} holds a NUL character")
-            return value
-        case bool() | int() | float():
-            return json.encode(value).decode()
-    raise BadArgs(f"{name} is {value!r}, not one text, number or boolean")
+    text = text_of(value)
+    if text is None:
+        raise BadArgs(f"{name} is {value!r}, not one text, number or boolean")
+    if "\0" in text:
+        raise BadArgs(f"{name} holds a NUL character")
+    return text
 
 
 def refuse_option(tool: Tool, part: str, filled: str) -> None:

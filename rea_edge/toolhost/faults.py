@@ -11,11 +11,16 @@
 | `crashed` | it ended by a signal, or without giving a result |
 | `bad_result` | it returned something that is not JSON: bytes, a set, NaN |
 | `host_gone` | the tool host ended during the call: how far the tool came is not known |
+| `broker_gone` | an MQTT tool: the broker went away when the device may have heard the message |
 | `unconfined` | the sandbox that it declares, or the user that it is to run as, cannot be had: nothing had run |
 | `missing_program` | the program of a command tool is not there or cannot be executed |
 | `bad_args` | the arguments cannot be given to the tool |
 | `unknown_tool` | the tool host has no such tool, or another than the caller knows |
 | `no_host` | no tool host could be started |
+| `no_broker` | an MQTT tool: the broker could not be reached in time; nothing was sent |
+| `offline` | an MQTT tool: its device says that it is not there; nothing was sent |
+| `denied_by_broker` | an MQTT tool: the broker refused a topic or a message; the device heard nothing |
+| `not_sent` | an MQTT tool: it was cancelled before anything was sent |
 | `busy` | the tool's device was not free within the caller's time |
 """
 
@@ -26,6 +31,7 @@ from rea_edge.records import Fault
 FaultName = Literal[
     "tool_error", "timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone",
     "unconfined", "missing_program", "bad_args", "unknown_tool", "no_host", "busy",
+    "broker_gone", "no_broker", "offline", "denied_by_broker", "not_sent",
 ]  # fmt: skip
 
 LONGEST_MESSAGE = 500

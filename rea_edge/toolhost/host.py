@@ -99,7 +99,7 @@ class Host:
 
     def loaded(self, found: Found) -> Found:
         """Load a file that passed its trial into this process."""
-        if not found.tools or found.tools[0].kind == "command":
+        if not found.tools or found.tools[0].kind != "python":
             self.tools.update({tool.name: tool for tool in found.tools})
             return found
         file = found.tools[0].source

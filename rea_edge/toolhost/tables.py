@@ -1,4 +1,4 @@
-"""Command tools: one TOML table a tool, parameters in the closed JSON Schema subset. Reads text, runs nothing.
+"""Command and MQTT tools: one TOML table a tool, parameters in the closed JSON Schema subset. Reads text, runs nothing.
 
 Imported in short-lived children only (it pulls in `tomllib`). Raises ToolInvalid with file, tool and key.
 """
@@ -10,17 +10,17 @@ import msgspec
 
 from rea_edge.errors import ToolInvalid
 from rea_edge.parameters import PLACE, shape_of, shapes_of
-from rea_edge.records import Args, Tool
+from rea_edge.records import Args, Tool, ToolKind
 from rea_edge.tool import KEYS, MORE_KEYS, NAME, PARAMETER_NAME, check_keys, checked_pair, first_line
+from rea_edge.toolhost.exchanges import MQTT_KEYS, SCALARS, check_repeatable, exchange_of
 from rea_edge.toolhost.extras import check_filled, with_extras
 from rea_edge.toolhost.subset import checked_answer, supported
 
-TABLE_KEYS = ("description", "command", "parameters", "returns", *KEYS)
-SCALARS = ("string", "integer", "number", "boolean")
+TABLE_KEYS = ("description", "command", "parameters", "returns", *KEYS, *MQTT_KEYS)
 
 
 def from_toml(text: str, source: str) -> tuple[Tool, ...]:
-    """The command tools of a TOML file, one table each."""
+    """The command and MQTT tools of a TOML file, one table each."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
@@ -34,9 +34,13 @@ def from_table(source: str, name: str, table: object) -> Tool:
     if not NAME.fullmatch(name):
         raise ToolInvalid(place, f"{name!r} is not a tool name: {NAME.pattern}")
     if not isinstance(table, dict):
-        raise ToolInvalid(place, "is not a table; a file of command tools has one table a tool")
+        raise ToolInvalid(place, "is not a table; a file of tools has one table a tool")
     keys: Args = {"timeout_s": 10.0, "retries": 0, "device": "", "parameters": {}, "examples": [], **table}
     unsupported = {key: value for key, value in keys.items() if key not in TABLE_KEYS}
+    if "retain" in table:
+        raise ToolInvalid(
+            f"{place}.retain", "is never set: a broker would repeat the message at each start of the device"
+        )
     check_keys(place, keys.get("effect"), keys["timeout_s"], keys["retries"], keys["device"], unsupported)
     parameters = closed_object(place, keys["parameters"])
     declared = {
@@ -44,17 +48,35 @@ def from_table(source: str, name: str, table: object) -> Tool:
         "description": described(place, keys.get("description")),
         "parameters": parameters,
         "effect": keys["effect"],
-        "kind": "command",
+        "kind": kind_of(place, keys),
         "timeout_s": keys["timeout_s"],
         "retries": keys["retries"],
         "device": keys["device"],
         "examples": examples(place, keys["examples"], parameters),
         "returns": supported(f"{place}.returns", keys["returns"]) if "returns" in keys else None,
-        "command": checked_command(place, keys.get("command"), parameters),
         "source": source,
     }
+    if declared["kind"] == "mqtt":
+        declared["exchange"] = exchange_of(place, keys, parameters)
+    else:
+        declared["command"] = checked_command(place, keys.get("command"), parameters)
     more = {key: value for key, value in table.items() if key in MORE_KEYS}
-    return with_extras(msgspec.convert(declared, Tool), place, more)
+    tool = with_extras(msgspec.convert(declared, Tool), place, more)
+    if tool.exchange is not None:
+        check_repeatable(place, tool)
+    return tool
+
+
+def kind_of(place: str, keys: Args) -> ToolKind:
+    """A tool is a command or an exchange with a device, by the keys it has."""
+    said = [key for key in MQTT_KEYS if key in keys]
+    if "command" not in keys and not said:
+        raise ToolInvalid(place, "is neither a command nor an MQTT tool: command, or publish and await, are missing")
+    if "command" in keys and said:
+        raise ToolInvalid(f"{place}.{said[0]}", "cannot stand beside command: a tool is one or the other")
+    if said and "sandbox" in keys:
+        raise ToolInvalid(f"{place}.sandbox", "is for what runs on this machine; an MQTT tool does not")
+    return "mqtt" if said else "command"
 
 
 def described(place: str, description: object) -> str:

@@ -252,7 +252,7 @@ BAD_TOML = [
     ("[T]\n", "f.toml: T", "not a tool name"),
     ('[t]\neffect = "read"\ncommand = ["x"]\n', "f.toml: t.description", "no description"),
     ('[t]\ndescription = "A tool."\ncommand = ["x"]\n', "f.toml: t", "effect None"),
-    (TABLE, "f.toml: t.command", "the program first"),
+    (TABLE, "f.toml: t", "neither a command nor an MQTT tool"),
     (TABLE + "command = []\n", "f.toml: t.command", "the program first"),
     (TABLE + 'command = "ls -l"\n', "f.toml: t.command", "the program first"),
     (TABLE + 'command = ["{text}"]\n' + TEXT, "f.toml: t.command", "cannot be a parameter"),
@@ -285,7 +285,7 @@ BAD_TOML = [
     (TABLE + 'command = ["x", "{text}"]\nexamples = [["Go.", {}]]\n' + TEXT, "f.toml: t.examples", "text"),
     (TABLE + 'command = ["x"]\nexamples = ["Go."]\n', "f.toml: t.examples", "'Go.'"),
     (TABLE + 'command = ["x"]\nverify = "y"\n', "f.toml: t.verify", "expected"),
-    (TABLE + 'command = ["x"]\npublish = "y"\n', "f.toml: t", "'publish' is not supported yet"),
+    (TABLE + 'command = ["x"]\npublish = "y"\n', "f.toml: t.publish", "beside command"),
     (TABLE + 'command = ["x"]\nshell = true\n', "f.toml: t", "'shell' is not a key"),
 ]
 
