@@ -1,20 +1,46 @@
 """The board this node runs on, as the kernel tells it in /proc and /sys: read only, no subprocess.
 
-Hardware that is absent gives an empty list or null, never an error: a virtual machine has no thermal zones.
+Hardware that is absent gives an empty list or null, never an error: a virtual machine has no thermal zones. Sensors that
+the kernel has when this file loads can be read one by one: hwmon (by chip and label), 1-wire thermometers on a GPIO
+(by id), and IIO (a DHT22 on a GPIO, a BME280); one that is plugged in later is there after the next start.
+$REA_TOOL_BOARD_SENSORS="tank=28-0316a2794ff,case=nct6775_systin" gives them names of your own. $REA_TOOL_BOARD_ROOT
+stands for / of a simulated board: its /proc and /sys are read there.
 """
 
 import fcntl
 import os
+import re
 import socket
 import struct
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 from rea_edge.tool import tool
 
 MOST_DISKS = 16
 MOST_INTERFACES = 32
+MOST_SENSORS = 48
 SIOCGIFADDR = 0x8915  # asks the kernel for the IPv4 address of an interface
+ROOT = Path(os.environ.get("REA_TOOL_BOARD_ROOT", "/"))
+
+Unit = Literal["C", "%", "V", "A", "W", "rpm", "hPa"]
+HWMON: dict[str, tuple[float, Unit]] = {  # what the kernel's number is divided by
+    "temp": (1e3, "C"), "humidity": (1e3, "%"), "in": (1e3, "V"), "curr": (1e3, "A"), "power": (1e6, "W"), "fan": (1, "rpm"),
+}  # fmt: skip
+IIO: dict[str, tuple[float, Unit]] = {"temp": (1e3, "C"), "humidityrelative": (1e3, "%"), "pressure": (0.1, "hPa")}
+
+
+class Sensor(NamedTuple):
+    """A file of the kernel, what its number is divided by, and what it is then."""
+
+    file: Path
+    divisor: float
+    unit: Unit
+
+
+class Missing(Exception):
+    """A sensor that is not there, or does not answer; the text says which are."""
 
 
 class Zone(TypedDict):
@@ -25,6 +51,11 @@ class Zone(TypedDict):
 class Temperatures(TypedDict):
     hottest: float | None
     zones: list[Zone]
+
+
+class Reading(TypedDict):
+    value: float
+    unit: Unit
 
 
 class Load(TypedDict):
@@ -157,7 +188,7 @@ def board_disks() -> Disks:
 )
 def board_uptime() -> Uptime:
     """Read how long the board has been running since it was started."""
-    seconds = float(Path("/proc/uptime").read_text().split()[0])
+    seconds = float(_at("/proc/uptime").read_text().split()[0])
     days, minutes = int(seconds // 86_400), int(seconds // 60)
     return {"hours": round(seconds / 3600, 2), "text": f"{days} d {minutes // 60 % 24} h {minutes % 60} min"}
 
@@ -181,8 +212,12 @@ def board_network() -> Interfaces:
 # --- reading what may be absent
 
 
+def _at(path: str) -> Path:
+    return ROOT / path.lstrip("/")
+
+
 def _sorted(folder: str, pattern: str) -> list[Path]:
-    return sorted(Path(folder).glob(pattern), key=lambda path: (len(path.name), path.name))
+    return sorted(_at(folder).glob(pattern), key=lambda path: (len(path.name), path.name))
 
 
 def _text(path: Path) -> str | None:
@@ -206,14 +241,14 @@ def _zone(folder: Path) -> Zone | None:
 
 
 def _meminfo() -> dict[str, int]:
-    pairs = (line.split(":", 1) for line in (_text(Path("/proc/meminfo")) or "").splitlines() if ":" in line)
+    pairs = (line.split(":", 1) for line in (_text(_at("/proc/meminfo")) or "").splitlines() if ":" in line)
     return {key: int(rest.split()[0]) for key, rest in pairs if rest.split() and rest.split()[0].isdecimal()}
 
 
 def _mounts() -> list[tuple[str, str]]:
     """Mount point and kind of each file system that stands on a device, each device once, the root first."""
     seen: dict[str, tuple[str, str]] = {}
-    for line in (_text(Path("/proc/self/mounts")) or "").splitlines():
+    for line in (_text(_at("/proc/self/mounts")) or "").splitlines():
         device, mount, kind, *_ = line.split()
         if device.startswith("/dev/") or mount == "/":
             seen.setdefault(device, (_unescaped(mount), kind))
@@ -269,7 +304,7 @@ def _ipv4(interface: str) -> str | None:
 
 
 def _ipv6(interface: str) -> str | None:
-    for line in (_text(Path("/proc/net/if_inet6")) or "").splitlines():
+    for line in (_text(_at("/proc/net/if_inet6")) or "").splitlines():
         digits, _, _, scope, _, name = line.split()
         if name == interface and scope == "00":
             return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))
@@ -278,3 +313,84 @@ def _ipv6(interface: str) -> str | None:
 
 def _percent(part: int, whole: int) -> float:
     return round(100.0 * part / whole, 1) if whole else 0.0
+
+
+# --- sensors one by one
+
+
+def sensors_found() -> dict[str, Sensor]:
+    """The sensors of the board by chip and label, in the words of a tool's argument."""
+    found: dict[str, Sensor] = {}
+    for name, sensor in [*_hwmon(), *_one_wire(), *_iio()]:
+        plain = re.sub(r"[^a-z0-9-]+", "_", name.lower()).strip("_") or "sensor"
+        while plain in found:  # two chips of one kind
+            head, _, number = plain.rpartition("_no")
+            plain = f"{head}_no{int(number) + 1}" if head and number.isdecimal() else f"{plain}_no2"
+        found[plain] = sensor
+    return found
+
+
+def names_of(said: str) -> dict[str, str]:
+    """What the settings call a sensor. Raises ValueError, which is a fault of this file that names the setting."""
+    found: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in said.split(","))):
+        match = re.fullmatch(r"([a-z][a-z0-9_]{0,30})=([a-z0-9_-]{1,80})", part)
+        if match is None or match[1] in found:
+            raise ValueError(f"REA_TOOL_BOARD_SENSORS: {part!r} is not name=sensor, each name once")
+        found[match[1]] = match[2]
+    return found
+
+
+def _hwmon() -> Iterator[tuple[str, Sensor]]:
+    for folder in _sorted("/sys/class/hwmon", "hwmon*"):
+        chip = _text(folder / "name") or folder.name
+        for file in sorted(folder.glob("*_input")):
+            what = file.name.removesuffix("_input")
+            kind = HWMON.get(what.rstrip("0123456789"))
+            if kind is not None and chip != "w1_slave_temp":  # those are found by their ids
+                yield f"{chip}_{_text(folder / f'{what}_label') or what}", Sensor(file, *kind)
+
+
+def _one_wire() -> Iterator[tuple[str, Sensor]]:
+    for folder in _sorted("/sys/bus/w1/devices", "??-????????????"):
+        if (folder / "temperature").exists():
+            yield folder.name, Sensor(folder / "temperature", 1e3, "C")
+
+
+def _iio() -> Iterator[tuple[str, Sensor]]:
+    for folder in _sorted("/sys/bus/iio/devices", "iio:device*"):
+        for what, kind in IIO.items():
+            if (folder / f"in_{what}_input").exists():
+                yield f"{_text(folder / 'name') or 'iio'}_{what}", Sensor(folder / f"in_{what}_input", *kind)
+
+
+NAMED = names_of(os.environ.get("REA_TOOL_BOARD_SENSORS", ""))
+NAMES = tuple(dict.fromkeys([*NAMED, *sensors_found()]))[:MOST_SENSORS]
+
+if TYPE_CHECKING:
+    Name = str
+elif NAMES:
+    Name = Literal[NAMES]
+
+if NAMES:  # a board without sensors has no such tool
+
+    @tool(
+        effect="read",
+        timeout_s=5.0,
+        examples=[
+            (f"What does the sensor {NAMES[0]} say?", {"name": NAMES[0]}),
+            (f"Read the sensor {NAMES[-1]}.", {"name": NAMES[-1]}),
+            (f"Show me {NAMES[0]}.", {"name": NAMES[0]}),
+        ],
+    )
+    def board_sensor(name: Name) -> Reading:
+        """Read one sensor of the board: a temperature, humidity, voltage, current, power, pressure or fan speed."""
+        found = sensors_found()
+        sensor = found.get(NAMED.get(name, name))
+        if sensor is None:
+            raise Missing(f"the sensor {NAMED.get(name, name)} is not there; there is {', '.join(found) or 'none'}")
+        said = _text(sensor.file)
+        try:
+            return {"value": round(float(said or "") / sensor.divisor, 3), "unit": sensor.unit}
+        except ValueError as exc:
+            raise Missing(f"the sensor {name} does not answer: {sensor.file} reads {said!r}") from exc

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -18,10 +20,12 @@ for name, args in json.loads(sys.argv[2]):
 """
 
 
-def start(file: str, calls: list[tuple[str, dict[str, object]]], **environment: str) -> "subprocess.Popen[str]":
+def start(
+    file: str, calls: list[tuple[str, dict[str, object]]], err: int | None = None, **environment: str
+) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", RUN, str(TOOLS / file), json.dumps(calls)]
     clean = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.Popen(command, env=clean, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=clean, stdout=subprocess.PIPE, stderr=err, text=True)
 
 
 def results(process: "subprocess.Popen[str]") -> list[object]:
@@ -37,3 +41,22 @@ def results(process: "subprocess.Popen[str]") -> list[object]:
 def call(file: str, name: str, args: dict[str, object], **environment: str) -> object:
     (result,) = results(start(file, [(name, args)], **environment))
     return result
+
+
+def refusal(file: str, name: str, args: dict[str, object], **environment: str) -> str:
+    """What a call that fails says, as a model would read it: `Kind: words`."""
+    process = start(file, [(name, args)], err=subprocess.PIPE, **environment)
+    try:
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1 and not out, (out, err)
+    return err.splitlines()[-1].removeprefix("the_tool.")
+
+
+def until(question: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not question():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.005)
