@@ -10,7 +10,7 @@ from rea_edge.records import Offer, Tool
 from rea_edge.toolhost.load import declarations
 from tests.tools.calling import TOOLS
 
-FILES = ("board.py", "boiler.py")
+FILES = tuple(sorted(file.name for file in TOOLS.glob("*.py")))
 
 
 def declared(file: str) -> tuple[Tool, ...]:
@@ -54,6 +54,40 @@ def test_only_the_alarm_is_once_and_only_sensors_are_read() -> None:
         "sound_alarm": "once",
     }
     assert {tool.effect for tool in declared("board.py")} == {"read"}
+
+
+ACTS = {
+    "gpio.py": {"read_line": "read", "set_line": "idempotent", "pulse_line": "once"},
+    "outputs.py": {"read_output": "read", "set_output": "idempotent", "pulse_output": "once"},
+    "notes.py": {"search_notes": "read", "write_note": "idempotent"},
+    "services.py": {
+        "service_status": "read", "service_log": "read", "service_start": "idempotent", "service_stop": "idempotent",
+        "service_restart": "once",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_only_what_changes_something_is_more_than_a_read(file: str) -> None:
+    effects = {tool.name: str(tool.effect) for tool in declared(file)}
+    assert effects == ACTS[file] if file in ACTS else file == "boiler.py" or set(effects.values()) == {"read"}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_tool_says_what_it_returns(file: str) -> None:
+    assert [tool.name for tool in declared(file) if not tool.returns] == []
+
+
+@pytest.mark.parametrize("file", sorted(ACTS))
+def test_what_an_act_returns_is_no_free_text(file: str) -> None:
+    free = [
+        (tool.name, path)
+        for tool in declared(file)
+        if tool.effect != "read"
+        for path, shape in paths(tool.returns)
+        if shape.get("type") == "string" and path != "unit"  # an enumeration as soon as units are named
+    ]
+    assert free == []
 
 
 def test_a_guard_can_name_what_a_sensor_returns() -> None:
