@@ -46,9 +46,14 @@ def call(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """`call(file, tool, key=value...)` runs a tool under its true limits and gives its result.
 
     `file` is relative to the test's own folder. It is loaded at its first call, with the settings `REA_TOOL_*` of that
-    moment, and again in each test. Raises `ToolInvalid`, `DecisionRejected`, `EffectFailed`: see `Workbench`.
+    moment, and again in each test. The devices of MQTT tools are those on the fixture `broker`. Raises `ToolInvalid`,
+    `DecisionRejected`, `EffectFailed`: see `Workbench`.
     """
     from rea_edge.workbench import Workbench
+
+    def broker_url() -> str:
+        url: str = request.getfixturevalue("broker").url
+        return url
 
     loaded: dict[Path, Workbench] = {}
     with ExitStack() as stack:
@@ -57,7 +62,7 @@ def call(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             path = request.path.parent / file
             if path not in loaded:
                 state_dir = tmp_path_factory.mktemp("tool-state")
-                loaded[path] = stack.enter_context(Workbench(path, state_dir))
+                loaded[path] = stack.enter_context(Workbench(path, state_dir, broker=broker_url))
             return loaded[path].call(tool, args)
 
         yield call_tool

@@ -5,6 +5,7 @@ memory, output, descriptors and file system, and shown as a model would see it. 
 (rate, dwell, hours, requires, interlocks, a person's yes, the journal) is not here.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,9 +13,12 @@ from typing import Self
 import msgspec
 
 from rea_edge import gate, schema
-from rea_edge.config.settings import Memory
+from rea_edge.config.settings import Broker, Memory
+from rea_edge.dial import device_settings, person_client_id
 from rea_edge.errors import EffectFailed, ToolInvalid
+from rea_edge.exchanged import Exchanged
 from rea_edge.gate import Facts
+from rea_edge.mqtt.exchange import Exchange
 from rea_edge.records import Args, Call, Fault, Rule, Tool
 from rea_edge.toolbox import Toolbox, carriers_of
 from rea_edge.toolhost.client import ToolHost
@@ -26,17 +30,31 @@ WAIT_S = 5.0  # for its device, beside what all attempts may take
 class Workbench:
     """A file's tools by name in `tools`. `state_dir` is what they see as `REA_STATE_DIR`. Use as a context manager.
 
+    `broker` gives the URL of the one where the devices of MQTT tools are; it is asked only where a file has such tools.
+
     Settings of a tool are environment variables `REA_TOOL_*`, as they are when the file is loaded. Raises `ToolInvalid`
     where it does not load, with file, line and what is allowed.
     """
 
-    def __init__(self, file: Path, state_dir: Path, *, memory_mib: int = Memory().tool_mib) -> None:
+    def __init__(
+        self,
+        file: Path,
+        state_dir: Path,
+        *,
+        memory_mib: int = Memory().tool_mib,
+        broker: Callable[[], str] = lambda: Broker().url,
+    ) -> None:
         self._host = ToolHost(state_dir, (file,), memory_mib=memory_mib)
         loaded = self._host.start()
         if loaded.faults:
             self._host.stop(0.0)
             raise ToolInvalid(str(file), "; ".join(loaded.faults))
-        self._toolbox = Toolbox(carriers_of(self._host), loaded.tools)
+        carriers = carriers_of(self._host)
+        self._exchange: Exchange | None = None
+        if any(tool.kind == "mqtt" for tool in loaded.tools):
+            self._exchange = Exchange(device_settings(Broker(url=broker()), person_client_id("bench")))
+            carriers["mqtt"] = Exchanged(self._exchange, Broker().root)
+        self._toolbox = Toolbox(carriers, loaded.tools)
         self._calls = 0
 
     def __enter__(self) -> Self:
@@ -52,8 +70,10 @@ class Workbench:
         return self._toolbox.tools
 
     def close(self) -> None:
-        """End every process of the tools."""
+        """End every process of the tools, and the connection to their devices."""
         self._host.stop(0.0)
+        if self._exchange is not None:
+            self._exchange.stop()
 
     def call(self, name: str, args: Args, request_id: str = "") -> object:
         """What the call gives, as JSON value. Without `request_id` each call has one of its own.

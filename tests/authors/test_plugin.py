@@ -84,6 +84,33 @@ def test_the_broker_and_the_endpoint_are_there(broker, endpoint):
     assert b"Hello." in urllib.request.urlopen(asked, timeout=5).read()
 """
 
+BELL = """
+[ring_bell]
+description = "Ring the bell."
+effect = "once"
+publish = "bell/{times}/ring"
+await = "bell/rang"
+[ring_bell.parameters]
+required = ["times"]
+properties.times = { type = "integer" }
+"""
+
+AT_THE_BELL = """
+import paho.mqtt.client as paho
+
+def test_the_bell_rings_as_often_as_it_is_told(broker, call):
+    bell = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    bell.on_message = lambda bell, _, message: bell.publish("bell/rang", message.topic.split("/")[1])
+    bell.connect("127.0.0.1", broker.port)
+    bell.subscribe("bell/+/ring")
+    bell.loop_start()
+    try:
+        assert call("bell.toml", "ring_bell", times=3) == 3
+    finally:
+        bell.disconnect()
+        bell.loop_stop()
+"""
+
 WRONG = '''
 from rea_edge.tool import tool
 
@@ -124,6 +151,13 @@ def test_an_author_tests_a_tool_under_its_true_limits_with_three_fixtures(folder
     ran = author_runs_pytest(folder)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "5 passed" in ran.stdout
+
+
+def test_an_author_tests_a_device_tool_against_a_device_on_the_brokers_fixture(folder: Path) -> None:
+    (folder / "bell.toml").write_text(BELL)
+    (folder / "test_bell.py").write_text(AT_THE_BELL)
+    ran = author_runs_pytest(folder, "test_bell.py")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_a_tool_that_gives_something_else_fails_its_test(folder: Path) -> None:
