@@ -13,6 +13,7 @@ from rea_edge.mqtt.exchange import Exchange
 from rea_edge.mqtt.talk import Ask, Heard, Missed
 from tests.brokers import AnyBroker, Mosquitto, free_port, wait_until
 from tests.devices import Device, replying
+from tests.emulated.client import Client
 from tests.mqtt.conftest import Settings
 
 LONG_S = 20.0
@@ -132,6 +133,17 @@ def test_a_reply_that_comes_late_answers_nothing_else(broker: AnyBroker, exchang
         # Heard or not by then, it was said before the second request went out.
         lamp.keep("other", "behind it")
         assert asking(exchange, to_lamp(b"second")) == Heard(payload=b"second")
+
+
+def test_a_request_can_expire_with_its_call(broker: AnyBroker, make_exchange: MakeExchange, protocol: str) -> None:
+    exchange = make_exchange(broker.url)
+    with Client(broker.port, "peer", "5") as peer:
+        peer.subscribe("peer/in")
+        ask = Ask(out=Outgoing(topic="peer/in", payload=b"call", expires_in_s=9), reply="peer/out")
+        missed(asking(exchange, ask, SHORT_S))
+        # 3.1.1 has no way to say it.
+        expected = None if protocol == "3.1.1" else 9
+        assert getattr(peer.next_properties(b"call"), "MessageExpiryInterval", None) == expected
 
 
 @pytest.mark.parametrize("qos", [0, 1])
