@@ -23,6 +23,8 @@ LimitName = Literal["steps", "tokens", "seconds", "day_tokens", "month_tokens"]
 # Ends with \Z: `$` would let a line break through, which makes a topic that brokers end the connection for.
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}\Z")]
 
+SecretName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,47}\Z")]
+
 
 class Frozen(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of what is stored: absent keys are defaults, so that old rows stay readable as fields are added."""
@@ -159,6 +161,8 @@ class Tool(Frozen, frozen=True, kw_only=True):
     rule: Rule | None = None  # its own bounds at the gate; the node's may only add to them
     command: tuple[str, ...] = ()
     exchange: Exchange | None = None  # of an MQTT tool
+    needs: tuple[str, ...] = ()  # the secrets that its calls are given, by the names of `[secrets]`
+    env: dict[str, str] = {}  # of a command: the environment variable that each of them is given in
     source: str = ""  # the file it came from, absolute
 
 

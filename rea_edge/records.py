@@ -31,6 +31,7 @@ from rea_edge.basics import Redaction as Redaction
 from rea_edge.basics import Result as Result
 from rea_edge.basics import Rule as Rule
 from rea_edge.basics import Sandbox as Sandbox
+from rea_edge.basics import SecretName as SecretName
 from rea_edge.basics import State as State
 from rea_edge.basics import Tool as Tool
 from rea_edge.basics import ToolKind as ToolKind

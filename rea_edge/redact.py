@@ -7,19 +7,16 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec import Raw
 
+from rea_edge import hidden
+from rea_edge.hidden import HIDDEN as _HIDDEN
 from rea_edge.records import Redaction
-
-LEAST = 8  # characters: a shorter secret may be a word that tools are called with
-_HIDDEN = "***"
 
 
 def redacted(message: Raw, secrets: Sequence[str]) -> Raw:
     """A JSON message whose texts and keys hold none of the secrets; the same bytes where none was in it."""
-    wanted = sorted({secret for secret in secrets if len(secret) >= LEAST}, key=len, reverse=True)
+    wanted = hidden.forms(secrets)  # also as a text has them that is JSON once more, such as a call's arguments
     if not wanted:
         return message
-    # Also inside a text that is JSON once more, such as a call's arguments: there a secret may be escaped.
-    wanted += [inner for secret in wanted if (inner := msgspec.json.encode(secret).decode()[1:-1]) != secret]
     value: object = msgspec.json.decode(message)
     clean = _without(value, wanted)
     return message if clean == value else Raw(msgspec.json.encode(clean))
@@ -28,9 +25,7 @@ def redacted(message: Raw, secrets: Sequence[str]) -> Raw:
 def _without(value: object, secrets: Sequence[str]) -> object:
     match value:
         case str():
-            for secret in secrets:
-                value = value.replace(secret, _HIDDEN)
-            return value
+            return hidden.without(value, secrets)
         case list():
             return [_without(item, secrets) for item in value]
         case dict():

@@ -1,4 +1,4 @@
-"""What the author of a Python tool imports: the decorator `tool` and `request_id()`.
+"""What the author of a Python tool imports: the decorator `tool`, `request_id()` and `secret(name)`.
 
 Holds the declaration and those checks that need no schema; it runs nothing and must import of ours only `errors`,
 so that a tool file can be imported, called and tested like any other. A declared function is returned unchanged.
@@ -31,10 +31,11 @@ BASE_KEYS = ("effect", "timeout_s", "retries", "device", "examples")
 MORE_KEYS = (
     "ranges", "rate", "dwell_s", "hours", "requires", "only_if", "fields", "redact", "summary", "sandbox", "verify",
     "confirm",
+    "needs",
 )  # fmt: skip
 KEYS = (*BASE_KEYS, *MORE_KEYS)
 LATER_KEYS = frozenset({
-    "cost", "p95_s", "needs",
+    "cost", "p95_s",
 })  # fmt: skip
 LONGEST_S = 3600.0
 MOST_RETRIES = 5
@@ -60,6 +61,8 @@ class Declared(Struct, frozen=True):
 
 # Filled while a tool file loads and read right after it by the tool host; nothing else looks at it.
 declared: list[Declared] = []
+# The secrets of the call under way, in its own process and nowhere else. A test of a tool may fill it.
+given: dict[str, str] = {}
 
 
 def tool(
@@ -81,6 +84,7 @@ def tool(
     sandbox: Mapping[str, object] | None = None,
     verify: Mapping[str, object] | None = None,
     confirm: Literal["never", "task", "always"] | None = None,
+    needs: Sequence[str] | None = None,
     **unsupported: object,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as a device tool.
@@ -99,11 +103,15 @@ def tool(
     this and what every program needs, and no TCP; a path may begin with `$REA_STATE_DIR`.
     `verify={"tool": "read_valve", "args": {"name": "{name}"}, "path": "percent", "equals": "{percent}"}`: the read, and
     its value (or `op` and `value`), that say that a call took effect whose end nobody saw; `"{name}"` is its argument.
+    `needs=["weather_key"]`: secrets of the node (`[secrets] weather_key_file`) that `secret("weather_key")` gives it.
     Raises ToolInvalid, which the tool host reports as a fault of the file.
     """
 
-    given = (ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox, verify, confirm)
-    more = {key: value for key, value in zip(MORE_KEYS, given, strict=True) if value is not None}
+    values = (
+        *(ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox, verify, confirm),
+        needs,
+    )
+    more = {key: value for key, value in zip(MORE_KEYS, values, strict=True) if value is not None}
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         if not isinstance(function, FunctionType):
@@ -126,6 +134,15 @@ def tool(
 def request_id() -> str:
     """The id of the call under way (also `REA_REQUEST_ID`), unique over nodes; empty outside a call."""
     return os.environ.get("REA_REQUEST_ID", "")
+
+
+def secret(name: str) -> str:
+    """A secret of the node, that this tool's `needs` names. It is in this process's memory and nowhere else: give it to
+    nobody by argument or environment. What the tool prints, returns or raises is searched for it, and it is hidden.
+    """
+    if name not in given:
+        raise LookupError(f"no secret {name!r} was given to this call: the tool must declare needs=[{name!r}]")
+    return given[name]
 
 
 def check_keys(

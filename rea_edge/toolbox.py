@@ -132,6 +132,7 @@ def host_of(settings: Settings, folder: Path) -> ToolHost:
         memory_mib=settings.memory.tool_mib,
         user=settings.tools.user,
         sandbox_required=settings.tools.sandbox == "required",
+        secrets={name: secret.reveal() for name, secret in settings.tool_secrets.items()},
     )
 
 

@@ -28,6 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "rules",
         "schema",
         "trouble",
+        "hidden",
         "redact",
         "visible",
         "members",

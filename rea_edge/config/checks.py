@@ -43,6 +43,7 @@ ROOT_MOST = 120  # characters; with the longest names below it a topic has 256 b
 Shared = Annotated[int, Meta(ge=0, le=10**12)]
 
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
+_SECRET = re.compile(r"[a-z][a-z0-9_]{0,47}_file")
 _TLS = {"mqtts", "wss"}
 
 
@@ -63,6 +64,7 @@ class _File(Table, frozen=True):
     tools: Tools = Tools()
     store: StoreRoom = StoreRoom()
     access: Access = Access()
+    secrets: dict[str, Path] = field(default_factory=dict)
     task: dict[str, dict[str, object]] = field(default_factory=dict)
     gate: dict[str, dict[str, object]] = field(default_factory=dict)
     log: Log = Log()
@@ -112,6 +114,11 @@ def convert(keys: dict[str, object], table: type[_T], place: str = "") -> _T:
         _refuse(str(exc), keys, table, place)
 
 
+def secret_files(keys: dict[str, object]) -> dict[str, Path]:
+    """The files of `[secrets]` by the names of the secrets."""
+    return {key.removesuffix("_file"): file for key, file in _shaped(keys)[0].secrets.items()}
+
+
 def check_node(name: str, place: str) -> None:
     """Refuse a node or person name that no topic can carry; an empty one is not chosen yet."""
     if name and (not is_name(name) or name.startswith("_")):
@@ -143,6 +150,9 @@ def check_broker(broker: Broker, table: str = "broker") -> None:
 
 def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType], dict[str, NodeGate]]:
     found = convert(keys, _File)
+    for key in found.secrets:
+        if not _SECRET.fullmatch(key):
+            raise ConfigInvalid(f"secrets.{key}", "unknown key; each is the name of a secret, such as weather_key_file")
     for name in found.gate:
         with _rule_at(f"gate.{name}"):
             check_tool(name, "")

@@ -91,7 +91,7 @@ def _tables(file: Path, text: str) -> dict[str, object]:
 def _anchor(keys: dict[str, object], folder: Path, above: tuple[str, ...] = ()) -> None:
     for key, value in keys.items():
         match value:
-            case str() if key in _PATHS:
+            case str() if key in _PATHS or above == ("secrets",):
                 keys[key] = str(folder / value)
             case str() if key == "prompt":
                 keys[key] = _named(value, folder)

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import msgspec
 
-from rea_edge.config.checks import check_broker, check_shape, settings
+from rea_edge.config.checks import check_broker, check_shape, secret_files, settings
 from rea_edge.config.document import documents, is_bare, merged, short_text
 from rea_edge.config.prompts import shipped_prompts
 from rea_edge.config.settings import Broker, Endpoint, Node, Secret, Settings, TaskType
 from rea_edge.errors import ConfigInvalid
+from rea_edge.hidden import LEAST
 from rea_edge.topics import is_name
 
 DEFAULT_FILE = Path("/etc/rea-edge/config.toml")
 
 # A password or an API key; a whole file given by mistake is refused.
 _MAX_SECRET_BYTES = 8 * 1024
+_CREDENTIAL = "secret_"
 _HOST_CHARACTERS = 29  # 36 of a name, less a dash and 6 hex
 
 
@@ -34,7 +36,8 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
             check_shape(part.keys)
         except ConfigInvalid as exc:
             raise in_file(exc, part.file) from exc
-    found = settings(merged(parts))
+    keys = merged(parts)
+    found = settings(keys)
     credentials = environ.get("CREDENTIALS_DIRECTORY")
     broker = with_credentials(found.broker, Path(credentials) if credentials else None)
     endpoints = tuple(_with_key(index, one, credentials) for index, one in enumerate(found.endpoints))
@@ -44,6 +47,7 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
         node=_settled(found.node, broker.username, environ),
         broker=broker,
         endpoints=endpoints,
+        tool_secrets=tool_secrets(secret_files(keys), credentials),
         files=tuple(part.file for part in parts),
     )
 
@@ -119,6 +123,32 @@ def _with_key(index: int, endpoint: Endpoint, credentials: str | None) -> Endpoi
     return msgspec.structs.replace(
         endpoint, api_key_file=file, api_key=_secret(file, f"endpoint[{index}].api_key_file")
     )
+
+
+def tool_secrets(files: Mapping[str, Path], credentials: str | None) -> dict[str, Secret]:
+    """What tools may need, by name: the files of `[secrets]`, and what systemd gives as `secret_NAME`."""
+    found: dict[str, Secret] = {}
+    for name, file in sorted(files.items()):
+        place = f"secrets.{name}_file"
+        found[name] = _hideable(file, place)
+        if file.stat().st_mode & 0o007:  # systemd keeps its credentials from others by their folder
+            raise ConfigInvalid(place, f"any user can read or write {file}: chmod o= it")
+    for file in sorted(Path(credentials).glob(f"{_CREDENTIAL}*")) if credentials else ():
+        name = file.name.removeprefix(_CREDENTIAL)
+        if name not in found:
+            found[name] = _hideable(file, f"credential {file.name}")
+    return found
+
+
+def _hideable(file: Path, place: str) -> Secret:
+    """A secret that can be told from the words that tools say."""
+    secret = _secret(file, place)
+    assert secret is not None
+    if len(secret.reveal()) < LEAST:
+        raise ConfigInvalid(
+            place, f"{file} must hold at least {LEAST} characters: less cannot be told from other words"
+        )
+    return secret
 
 
 def _secret(file: Path | None, place: str) -> Secret | None:

@@ -235,6 +235,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     tools: Tools = Tools()
     store: StoreRoom = StoreRoom()
     access: Access = Access()
+    tool_secrets: dict[str, Secret] = field(default_factory=dict)
+    # by name, what `[secrets] NAME_file` or the systemd credential secret_NAME holds; for the tools that need them alone
     task_types: dict[str, TaskType] = field(default_factory=dict)
     gates: dict[str, Rule] = field(default_factory=dict)
     # by tool; what its declaration says holds as well
@@ -245,7 +247,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must stand in no journal, answer or listing."""
-        given = (self.broker.password, *(one.api_key for one in self.endpoints))
+        given = (self.broker.password, *(one.api_key for one in self.endpoints), *self.tool_secrets.values())
         return tuple(secret.reveal() for secret in given if secret is not None)
 
     def task_type(self, name: str) -> TaskType | None:

@@ -42,6 +42,7 @@ class Process:
 
     def run(self) -> int:
         """Serve until a signal or a fault; gives the exit code."""
+        memory.shut()  # it holds every secret of the node, and tools may run as the same user
         signal.set_wakeup_fd(self._wake_out, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)

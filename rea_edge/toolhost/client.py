@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -33,8 +33,8 @@ class ToolHost:
 
     `memory_mib` and `cpu_s` bound one call; `load_s` bounds the loading of one file; `lock_s` how long a start waits
     for the host before this one to be gone. `user` is whom calls run as, where the daemon is root; with
-    `sandbox_required` a tool that declares a sandbox does not run where the kernel has none. A host that died is
-    replaced when the next `call` needs one, or by `start`.
+    `sandbox_required` a tool that declares a sandbox does not run where the kernel has none. Of `secrets`, by name, a
+    call is given those that its tool needs. A host that died is replaced when the next `call` needs one, or by `start`.
     Tools whose declaration changed meanwhile are refused until the daemon takes the new ones.
     """
 
@@ -50,9 +50,21 @@ class ToolHost:
         lock_s: float = 10.0,
         user: str = "",
         sandbox_required: bool = True,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         names = tuple(dict.fromkeys(str(file.absolute()) for file in files))
-        self._setup = Setup(str(state_dir.absolute()), names, memory_mib, cpu_s, load_s, lock_s, user, sandbox_required)
+        self._secrets = dict(secrets or {})
+        self._setup = Setup(
+            state_dir=str(state_dir.absolute()),
+            files=names,
+            memory_mib=memory_mib,
+            cpu_s=cpu_s,
+            load_s=load_s,
+            lock_s=lock_s,
+            user=user,
+            sandbox_required=sandbox_required,
+            secrets=tuple(self._secrets),
+        )
         self._python = python
         self._changed = threading.Condition()  # guards the fields below
         self._running: Running | None = None
@@ -88,6 +100,8 @@ class ToolHost:
                 theirs.close()
                 return fault("busy", f"a call {request_id} is under way")
             try:
+                if tool.needs:
+                    ours.send(json.encode({name: self._secrets[name] for name in tool.needs if name in self._secrets}))
                 if refused := self._send(tool, body, theirs, deadline):
                     return refused
                 return self._await(ours, deadline, cancel)

@@ -4,18 +4,21 @@ Imported in short-lived children only. Raises ToolInvalid with file, tool and ke
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from rea_edge.condition import is_path
 from rea_edge.errors import ToolInvalid
 from rea_edge.parameters import PLACE, needed_in, shape_of, shapes_of
-from rea_edge.records import Args, Redaction, Rule, Sandbox, Tool
+from rea_edge.records import Args, Redaction, Rule, Sandbox, SecretName, Tool
 from rea_edge.rules import Gate, RuleInvalid, Wanted, check_wanted, criterion_of, rule_of
 from rea_edge.takes import remedy
 from rea_edge.toolhost.confine import STATE
 
 NUMBERS = frozenset({"integer", "number"})
+MOST_SECRETS = 8
 
 
 class Extras(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,6 +33,8 @@ class Extras(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # in args and value "{name}" stands for the call's argument
     summary: bool = False
     # a result of more than 2 KiB is given as its counts, ends and figures
+    needs: Annotated[tuple[SecretName, ...], Meta(max_length=MOST_SECRETS)] = ()
+    # secrets that its calls are given, by the names of [secrets]; nobody else's are
     sandbox: Sandbox | None = None
     # paths to read and to write, beside what every program needs; network = true allows TCP
 
@@ -64,6 +69,7 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
         redact=extras.redact,
         summary=extras.summary,
         sandbox=extras.sandbox,
+        needs=extras.needs,
         rule=None if rule == Rule() else rule,
     )
 

@@ -27,6 +27,7 @@ class Setup(Struct, frozen=True):
     lock_s: float
     user: str = ""
     sandbox_required: bool = True
+    secrets: tuple[str, ...] = ()  # the names of those that a tool may need
 
 
 class Loading(Struct, frozen=True, tag="loading"):
@@ -54,7 +55,10 @@ Report = Loading | Found | Ready | Unable
 
 
 class Order(Struct, frozen=True):
-    """One call. `deadline` is monotonic seconds, which all processes of a machine share."""
+    """One call. `deadline` is monotonic seconds, which all processes of a machine share.
+
+    The secrets that its tool needs are no part of it: they wait on the call's own socket, for its keeper. The host, of
+    which every tool's process is a copy, never has them in its memory."""
 
     request_id: str
     tool: str
@@ -76,6 +80,12 @@ def received(end: socket.socket) -> bytes:
         return end.recv(FRAME_BYTES)
     except OSError:
         return b""
+
+
+def given(end: socket.socket) -> dict[str, str]:
+    """The secrets that wait on a call's socket; none where the caller is gone, and the call with it."""
+    body = received(end)
+    return json.decode(body, type=dict[str, str]) if body else {}
 
 
 def read_result(body: bytes) -> Result:

@@ -153,7 +153,9 @@ class Host:
         work = program_call(tool, args) if program else function_call(self.functions[tool.name], args)
         limits = Limits(self.setup.memory_mib, self.setup.cpu_s)
         confinement = Confinement(tool.sandbox, tool.source, self.setup.user, self.setup.sandbox_required)
-        self.keepers.start(Job(order.request_id, tool.name, work, order.deadline, limits, program, confinement), call)
+        self.keepers.start(
+            Job(order.request_id, tool.name, work, order.deadline, limits, program, confinement, bool(tool.needs)), call
+        )
 
     def end(self) -> NoReturn:
         self.keepers.end_all()

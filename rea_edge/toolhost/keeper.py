@@ -15,10 +15,12 @@ from typing import NoReturn
 
 from msgspec import DecodeError, Raw, json
 
+from rea_edge import memory
+from rea_edge import tool as authors
 from rea_edge.records import Fault, Ok, Result
 from rea_edge.toolhost import tree
 from rea_edge.toolhost.faults import fault
-from rea_edge.toolhost.frames import read_result, too_deep
+from rea_edge.toolhost.frames import given, read_result, too_deep
 from rea_edge.toolhost.limits import FLOOD_BYTES, LOG_BYTES, close_all_but, stay_alone
 from rea_edge.toolhost.work import Job, done
 
@@ -80,10 +82,13 @@ class Keeper:
         self.report = Stream(cap + WRAPPER_BYTES, cap + WRAPPER_BYTES)
         self.out = Stream(cap, cap)
         self.log = Stream(LOG_BYTES, FLOOD_BYTES)
+        self.secrets = given(call) if job.in_secret else {}
         self.streams = {stream.reader: stream for stream in (self.report, self.out, self.log)}
         self.child = os.fork()
         if self.child == 0:
             self.run_child()
+        if self.secrets:
+            memory.shut()
         self.child_fd = os.pidfd_open(self.child)
         for stream in self.streams.values():
             os.close(stream.writer)
@@ -98,6 +103,9 @@ class Keeper:
             os.dup2(self.log.writer, 2)
             close_all_but({self.report.writer})
             stay_alone(self.job.limits, self.job.request_id)
+            if self.secrets:
+                authors.given.update(self.secrets)
+                memory.shut()
             write_all(self.report.writer, json.encode(done(self.job)))
             sys.stdout.flush()
             sys.stderr.flush()
@@ -167,7 +175,8 @@ class Keeper:
         return fault("crashed", f"it was ended by {signal.Signals(number).name}{why}")
 
     def failed(self, code: int) -> Fault:
-        said = (self.log.tail or self.out.tail).decode("utf-8", "replace").strip()
+        tail = self.shown(self.log.tail or self.out.tail, front=True)
+        said = tail.decode("utf-8", "replace").strip()
         return fault("tool_error", f"exit {code}: {said}" if said else f"exit {code}")
 
     def printed(self) -> Result:
@@ -185,10 +194,19 @@ class Keeper:
     def write_log(self) -> None:
         """What the tool printed, line by line, under the name of its call."""
         head = f"event=tool_output tool={self.job.tool} request_id={self.job.request_id} text="
-        lines = bytes(self.log.kept).decode("utf-8", "replace").splitlines()
+        kept = self.shown(bytes(self.log.kept), back=self.log.total > len(self.log.kept))
+        lines = kept.decode("utf-8", "replace").splitlines()
         if self.log.total > len(self.log.kept) or len(lines) > LOG_LINES:
             lines[LOG_LINES:] = ["(more was dropped)"]
         write_if_taken(2, "".join(f"{head}{line}\n" for line in lines).encode())
+
+    def shown(self, body: bytes, *, front: bool = False, back: bool = False) -> bytes:
+        """What the tool wrote, without the secrets that it was given; `front`, `back`: where it may have been cut."""
+        if not self.secrets:
+            return body
+        from rea_edge import hidden  # for a call that has secrets alone
+
+        return hidden.uncut(body, hidden.forms(self.secrets.values()), front=front, back=back)
 
 
 def keep(job: Job, call: socket.socket, host_fd: int, lock_fd: int) -> NoReturn:

@@ -9,6 +9,7 @@ import select
 import socket
 import subprocess
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import MsgspecError, Struct, json, structs
@@ -17,6 +18,7 @@ import rea_edge
 from rea_edge.errors import EffectFailed
 from rea_edge.records import Tool
 from rea_edge.toolhost.frames import Found, Loading, Ready, Report, Setup, Unable, pair, received
+from rea_edge.toolhost.needs import without_unmet_needs
 from rea_edge.toolhost.probes import without_wrong_probes
 
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "LD_LIBRARY_PATH")
@@ -59,7 +61,7 @@ def launched(setup: Setup, python: str, seconds: float) -> Running:
         process, control = started(python, setup.state_dir)
         try:
             control.send(json.encode(structs.replace(setup, files=files)))
-            loaded = heard(control, deadline)
+            loaded = heard(control, deadline, setup.secrets)
         except Cut as cut:
             ended(process, control)
             if cut.file is None or time.monotonic() >= deadline:
@@ -106,7 +108,7 @@ def environment(state_dir: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join([home, *others]), "REA_STATE_DIR": state_dir}
 
 
-def heard(control: socket.socket, deadline: float) -> Loaded:
+def heard(control: socket.socket, deadline: float, secrets: Collection[str]) -> Loaded:
     """Everything the host says until it is ready. Raises Cut, or EffectFailed with the host's own reason."""
     tools: list[Tool] = []
     faults: list[str] = []
@@ -124,8 +126,9 @@ def heard(control: socket.socket, deadline: float) -> Loaded:
                 tools += found.tools
                 faults += found.faults
             case Ready():
-                good, wrong = without_wrong_probes(tools)
-                return Loaded(good, (*faults, *wrong))
+                met, lacking = without_unmet_needs(tools, secrets)
+                good, wrong = without_wrong_probes(met)
+                return Loaded(good, (*faults, *lacking, *wrong))
             case Unable(message=message):
                 raise EffectFailed("no_host", message)
 

@@ -14,9 +14,11 @@ from rea_edge.records import Args, Tool, ToolKind
 from rea_edge.tool import KEYS, MORE_KEYS, NAME, PARAMETER_NAME, check_keys, checked_pair, first_line
 from rea_edge.toolhost.exchanges import MQTT_KEYS, SCALARS, check_repeatable, exchange_of
 from rea_edge.toolhost.extras import check_filled, with_extras
+from rea_edge.toolhost.limits import PASSED_ON
 from rea_edge.toolhost.subset import checked_answer, supported
 
-TABLE_KEYS = ("description", "command", "parameters", "returns", *KEYS, *MQTT_KEYS)
+TABLE_KEYS = ("description", "command", "env", "parameters", "returns", *KEYS, *MQTT_KEYS)
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def from_toml(text: str, source: str) -> tuple[Tool, ...]:
@@ -64,7 +66,7 @@ def from_table(source: str, name: str, table: object) -> Tool:
     tool = with_extras(msgspec.convert(declared, Tool), place, more)
     if tool.exchange is not None:
         check_repeatable(place, tool)
-    return tool
+    return with_env(tool, place, table.get("env", {}))
 
 
 def kind_of(place: str, keys: Args) -> ToolKind:
@@ -74,9 +76,25 @@ def kind_of(place: str, keys: Args) -> ToolKind:
         raise ToolInvalid(place, "is neither a command nor an MQTT tool: command, or publish and await, are missing")
     if "command" in keys and said:
         raise ToolInvalid(f"{place}.{said[0]}", "cannot stand beside command: a tool is one or the other")
-    if said and "sandbox" in keys:
-        raise ToolInvalid(f"{place}.sandbox", "is for what runs on this machine; an MQTT tool does not")
+    for key in ("sandbox", "env", "needs"):
+        if said and key in keys:
+            raise ToolInvalid(f"{place}.{key}", "is for what runs on this machine; an MQTT tool does not")
     return "mqtt" if said else "command"
+
+
+def with_env(tool: Tool, place: str, env: object) -> Tool:
+    """The tool with the environment variables that its secrets are given in. Arguments of a program can be read by
+    every user of the machine, its environment by its own user alone."""
+    place = f"{place}.env"
+    if not isinstance(env, dict) or not all(isinstance(name, str) for name in env.values()):
+        raise ToolInvalid(place, f'{env!r} is not a table of VARIABLE = "name of a secret"')
+    for variable in env:
+        if not VARIABLE.fullmatch(variable) or variable in PASSED_ON or variable.startswith(("REA_", "LD_")):
+            ours = f"{VARIABLE.pattern}, and not {', '.join(PASSED_ON)}, REA_... or LD_..."
+            raise ToolInvalid(place, f"{variable!r} cannot be given to a program; a variable is {ours}")
+    for name in sorted({*tool.needs} ^ {*env.values()}):
+        raise ToolInvalid(place, f"needs and env must name the same secrets, and {name!r} is in one of them alone")
+    return msgspec.structs.replace(tool, env=env)
 
 
 def described(place: str, description: object) -> str:

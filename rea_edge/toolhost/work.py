@@ -13,6 +13,7 @@ from typing import NoReturn, get_type_hints
 
 from msgspec import Raw, Struct, ValidationError, convert, json, structs
 
+from rea_edge import tool as authors
 from rea_edge.errors import ToolInvalid
 from rea_edge.records import Args, Fault, Ok, Result, Tool
 from rea_edge.toolhost.command import BadArgs, argument_list
@@ -33,6 +34,7 @@ class Job(Struct, frozen=True):
     limits: Limits
     program: bool = False  # its standard output is the result
     confinement: Confinement | None = None  # None: a trial, which is the author's own file
+    in_secret: bool = False  # its secrets wait on the call's socket
 
 
 class NotJson(Exception):
@@ -56,7 +58,7 @@ def done(job: Job) -> Result:
         return fault("memory", f"it needed more than {job.limits.memory_mib} MiB")
     except BaseException as exc:  # the tool's own code raised it: an observation, never an exception of ours
         sys.__excepthook__(type(exc), exc, exc.__traceback__)
-        return fault("tool_error", f"{type(exc).__name__}: {text_of(exc)}")
+        return fault("tool_error", f"{type(exc).__name__}: {without_secrets(text_of(exc))}")
 
 
 def text_of(exc: BaseException) -> str:
@@ -64,6 +66,15 @@ def text_of(exc: BaseException) -> str:
         return str(exc)
     except Exception:  # the tool's own __str__
         return "(no text)"
+
+
+def without_secrets(text: str) -> str:
+    """Before a message is cut: of half a secret nobody could tell later what it is."""
+    if not authors.given:
+        return text
+    from rea_edge import hidden  # for a call that has secrets alone
+
+    return hidden.without(text, hidden.forms(authors.given.values()))
 
 
 def function_call(function: Callable[..., object], args: Args) -> Callable[[], Result]:
@@ -88,7 +99,7 @@ def program_call(tool: Tool, args: Args) -> Callable[[], Result]:
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)  # Python ignores them; programs count on them
         try:
-            become(parts)
+            become(parts, {name: authors.given[secret] for name, secret in tool.env.items()})
         except (FileNotFoundError, NotADirectoryError):
             return missing(parts[0], "is not there")
         except PermissionError:
@@ -99,8 +110,8 @@ def program_call(tool: Tool, args: Args) -> Callable[[], Result]:
     return work
 
 
-def become(parts: list[str]) -> NoReturn:
-    os.execvp(parts[0], parts)  # an argument list; no shell sees it
+def become(parts: list[str], more: dict[str, str]) -> NoReturn:
+    os.execvpe(parts[0], parts, {**os.environ, **more})  # an argument list; no shell sees it
 
 
 def missing(program: str, what: str) -> Fault:

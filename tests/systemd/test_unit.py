@@ -103,4 +103,5 @@ def test_the_credentials_it_names_are_those_the_configuration_reads(tmp_path: Pa
     )
     found = load(config, {"CREDENTIALS_DIRECTORY": str(folder), "STATE_DIRECTORY": str(tmp_path)})
     used = [found.broker.password_file, found.broker.ca_file, found.broker.cert_file, found.broker.key_file]
-    assert [*used, found.endpoints[0].api_key_file] == [folder / name for name in names]
+    used += [found.endpoints[0].api_key_file, *(folder / f"secret_{name}" for name in found.tool_secrets)]
+    assert used == [folder / name for name in names]

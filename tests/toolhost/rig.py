@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -43,15 +43,21 @@ class Rig:
 
 
 @contextmanager
-def started(state_dir: Path, files: dict[str, str], user: str = "", **settings: float) -> Iterator[Rig]:
+def started(
+    state_dir: Path,
+    files: dict[str, str],
+    user: str = "",
+    secrets: Mapping[str, str] | None = None,
+    **settings: float,
+) -> Iterator[Rig]:
     """A rig with these files; Python sources get the usual imports in front."""
     paths = written(state_dir, files)
     reader = -1
     if settings.get("full_log"):
         with standard_error_full() as reader:
-            rig = begun(state_dir, paths, settings, user)
+            rig = begun(state_dir, paths, settings, user, secrets)
     else:
-        rig = begun(state_dir, paths, settings, user)
+        rig = begun(state_dir, paths, settings, user, secrets)
     try:
         yield rig
     finally:
@@ -64,7 +70,9 @@ def started(state_dir: Path, files: dict[str, str], user: str = "", **settings: 
         assert gone, "a process outlived its host"
 
 
-def begun(state_dir: Path, paths: list[Path], settings: dict[str, float], user: str) -> Rig:
+def begun(
+    state_dir: Path, paths: list[Path], settings: dict[str, float], user: str, secrets: Mapping[str, str] | None = None
+) -> Rig:
     host = ToolHost(
         state_dir,
         paths,
@@ -73,6 +81,7 @@ def begun(state_dir: Path, paths: list[Path], settings: dict[str, float], user: 
         load_s=settings.get("load_s", 10.0),
         lock_s=settings.get("lock_s", 10.0),
         user=user,
+        secrets=secrets,
     )
     return Rig(state_dir, host, host.start())
 
