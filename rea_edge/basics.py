@@ -34,22 +34,26 @@ class Frozen(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Usage(Frozen, frozen=True, kw_only=True, omit_defaults=False):
-    """A sum: steps are questions asked, tokens are prompt plus completion, seconds are time inside effects."""
+    """A sum: steps are questions asked, tokens are prompt plus completion, seconds are time inside effects, cost is what
+    calls cost that were started."""
 
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
     estimated: bool = False  # some part of `tokens` is our estimate, not the server's count
+    cost: float = 0.0
 
 
 class Limits(Frozen, frozen=True, kw_only=True, omit_defaults=False):
-    """The most one run may use. `tool_s` is per call, `task_s` is active seconds, `answer_tokens` is per answer."""
+    """The most one run may use. `tool_s` is per call, `task_s` is active seconds, `answer_tokens` is per answer; `cost`
+    is in the operator's own unit, 0 is no limit."""
 
     steps: int = 8
     tokens: int = 20_000
     answer_tokens: int = 1_024
     tool_s: float = 10.0
     task_s: float = 300.0
+    cost: float = 0.0
 
 
 # --- tools
@@ -108,6 +112,7 @@ class Rule(Frozen, frozen=True, kw_only=True):
     )
     approvers: tuple[str, ...] = ()  # who may say it
     approve_s: float = 120.0  # how long they have
+    cost: float = 0.0  # of one start
 
 
 class Sandbox(Frozen, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ from msgspec import structs
 from rea_edge.records import Asked, LimitName, Limits, Usage
 
 BYTES_PER_TOKEN = 3  # an upper estimate for JSON and English; the server's count replaces it when it comes
+_CENTS = 6  # decimals of a cost: a sum of tenths must meet its limit exactly
 LEAST_ANSWER = 16  # tokens; below this no answer is worth asking for
 
 
@@ -70,6 +71,16 @@ def spend_seconds(used: Usage, seconds: float) -> Usage:
     return structs.replace(used, seconds=round(used.seconds + seconds, 3))
 
 
+def pay(used: Usage, cost: float) -> Usage:
+    """Charge a call before it is started. Whatever becomes of it, this stands."""
+    return structs.replace(used, cost=round(used.cost + cost, _CENTS))
+
+
+def cost_left(limits: Limits, used: Usage) -> float | None:
+    """What calls may still cost; None where there is no limit."""
+    return max(0.0, round(limits.cost - used.cost, _CENTS)) if limits.cost else None
+
+
 def clamp(asked: dict[str, int | float], configured: Limits) -> Limits:
     """The configured limits, lowered (never raised) by those a request names. Keys are fields of `Limits`."""
 
@@ -85,4 +96,5 @@ def clamp(asked: dict[str, int | float], configured: Limits) -> Limits:
         answer_tokens=whole("answer_tokens", configured.answer_tokens),
         tool_s=seconds("tool_s", configured.tool_s),
         task_s=seconds("task_s", configured.task_s),
+        cost=min(wanted, configured.cost or wanted) if (wanted := asked.get("cost")) else configured.cost,
     )

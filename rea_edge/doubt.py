@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from rea_edge import condition
+from rea_edge import budget, condition
 from rea_edge.changes import changed
 from rea_edge.condition import Incomparable
 from rea_edge.parameters import PLACE, given
@@ -42,8 +42,9 @@ def filled(declared: Criterion, args: Args, parameters: Args) -> Criterion | Non
 
 
 def intended(run: Run, event: Intended) -> Run:
-    """The call is about to start, for what the shell took it for."""
+    """The call is about to start, for what the shell took it for, and is paid for."""
     head = run.open[0]
+    run = changed(run, used=budget.pay(run.used, event.cost))
     return _with_head(run, structs.replace(head, intended=True, effect=event.effect, verify=event.verify))
 
 
@@ -86,10 +87,11 @@ def _concluded(head: OpenCall) -> Returned:
 
 
 def _cut_off(head: OpenCall) -> Fault:
+    again = "it may be called again, which is charged again"  # only what costs is not started anew by itself
     return Fault(
         fault="unknown",
         message=f"the device restarted during this call of {head.call.name}: its outcome is unknown",
-        suggestion="do not repeat it; read the device's state or ask a person",
+        suggestion="do not repeat it; read the device's state or ask a person" if head.effect == "once" else again,
     )
 
 

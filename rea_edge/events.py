@@ -240,14 +240,15 @@ class Decided(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="decided"
 
 
 class Intended(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="intended"):
-    """Call n is about to start, and its tool acts `once` or can be verified. Without its end it is in doubt.
+    """Call n is about to start, and its tool acts `once`, can be verified or costs. Without its end it is in doubt.
 
-    `verify` is what a read returns if it took effect, `effect` what it was taken for.
+    `verify` is what a read returns if it took effect, `effect` what it was taken for, `cost` what is charged for it now.
     """
 
     n: int
     effect: EffectClass = "once"
     verify: Criterion | None = None
+    cost: float = 0.0
 
 
 class Doubted(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="doubted"):

@@ -5,13 +5,26 @@ starts. What needs a person's yes is not here yet.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import structs
 
-from rea_edge import condition
+from rea_edge import budget, condition
 from rea_edge.parameters import shape_of
-from rea_edge.records import Args, Call, Criterion, EffectClass, Frozen, Mode, Offer, Rule, Run, Tool
+from rea_edge.records import (
+    Args,
+    Call,
+    Criterion,
+    EffectClass,
+    Frozen,
+    Limits,
+    Mode,
+    Offer,
+    Rule,
+    Run,
+    Tool,
+    Usage,
+)
 
 
 class Policy(Frozen, frozen=True, kw_only=True):
@@ -68,6 +81,19 @@ def breach(rule: Rule, call: Call, parameters: Args, facts: Facts) -> str | None
     if facts.minute is None:
         return f"{call.name} may run {rule.hours} only, and the clock of this node is not trusted"
     return None if facts.minute in rule.hours else f"{call.name} may run {rule.hours} only, by the clock of this node"
+
+
+def cost_of(rules: Iterable[Rule]) -> float:
+    """What one start costs, by the rule that says most."""
+    return max((rule.cost for rule in rules), default=0.0)
+
+
+def too_dear(name: str, cost: float, limits: Limits, used: Usage) -> str | None:
+    """Why a call is not begun for what it costs, or None. Landing exactly on the limit is allowed."""
+    left = budget.cost_left(limits, used)
+    if left is None or cost <= left:
+        return None
+    return f"{name} costs {cost:g}, and {left:g} of {limits.cost:g} are left for this task"
 
 
 def too_soon(rule: Rule, name: str, ago_s: Sequence[float]) -> str | None:

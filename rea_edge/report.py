@@ -285,6 +285,8 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
             return [said("note", f"{fault.fault}: {fault.message}; whether it took effect is looked for")]
         case Verified(result=result, n=n, seconds=seconds):
             return [said("note", f"asked whether it took effect: {_result_text(result)}", n, seconds)]
+        case Intended(n=n, cost=cost) if cost:
+            return [said("note", f"call {n} costs {cost:g}; {run.used.cost:g} so far", n)]
         case Begun() | Asked() | Intended():
             return []
         case _:

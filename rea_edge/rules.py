@@ -61,6 +61,8 @@ class Gate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # interlocks: reads whose fresh value must meet a condition right before the start
     confirm: Confirm = "never"
     # always: each call waits for a person's yes; task: only those that a model asks for
+    cost: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    # of one start, in a unit that the operator chooses for all tools, such as euro cents; counted against limits.cost
 
 
 class NodeGate(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,6 +91,7 @@ def rule_of(gate: Gate) -> Rule:
         requires=gate.requires,
         only_if=tuple(map(criterion_of, gate.only_if)),
         confirm=gate.confirm,
+        cost=gate.cost,
         approvers=gate.approvers if isinstance(gate, NodeGate) else (),
         approve_s=gate.approve_s if isinstance(gate, NodeGate) else Rule().approve_s,
     )

@@ -100,6 +100,10 @@ class Effects(Port):
         """What a read returns if this call took effect; None where nothing can be asked."""
         ...
 
+    def cost(self, call: Call) -> float:
+        """What is charged for a start of this call."""
+        ...
+
     def probe(self, run: Run, asked: Verify) -> Result:
         """Ask whether a call took effect. Passes the gate like any read; cannot be cancelled."""
         ...
@@ -250,7 +254,7 @@ class Runner:
         if held.run.cancel is not None:
             return  # it came in with that commit: the table decides, before anything has started
         effect = self._effects.effect(act.call, act.effect)
-        if held.run.job.dry_run and effect != "read":
+        if held.run.job.dry_run and (effect != "read" or self._effects.cost(act.call)):
             held.note(Returned(n=act.n, result=Ok(data=NOT_RUN), seconds=0.0))
             return
         match self._effects.approval(held.run, act):
@@ -273,7 +277,8 @@ class Runner:
         began = False
 
         def starting() -> bool:
-            """The last moment before the start: the intent of a `once` call goes to disk; a cancel may still win.
+            """The last moment before the start: the intent of a `once` call, or of one that costs, goes to disk, so that
+            neither starts again by itself; a cancel may still win.
 
             A stop wins before the intent only: an intent without a start would be reported as unknown.
             """
@@ -281,8 +286,9 @@ class Runner:
             if stopping():
                 return False
             verify = self._effects.verify(act.call) if effect != "read" else None
-            if (effect == "once" or verify is not None) and not held.run.open[0].intended:
-                self._commit(held, Intended(n=act.n, effect=effect, verify=verify))
+            cost = self._effects.cost(act.call)
+            if (effect == "once" or verify is not None or cost) and not held.run.open[0].intended:
+                self._commit(held, Intended(n=act.n, effect=effect, verify=verify, cost=cost))
             began = held.run.cancel is None and not cancel.cancelled  # it may have come right behind the intent
             return began
 

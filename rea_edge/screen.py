@@ -86,7 +86,8 @@ def verdict(screen: Screen, state: TaskState) -> str:
     colour = "green" if state.outcome == "achieved" else "red"
     usage = state.usage
     tokens = f"{'about ' if usage.estimated else ''}{usage.tokens} tokens"
-    head = f"{screen.paint(str(state.outcome), colour)}  ({usage.steps} steps, {tokens}, {usage.seconds:.1f} s)"
+    cost = f", cost {usage.cost:g}" if usage.cost else ""
+    head = f"{screen.paint(str(state.outcome), colour)}  ({usage.steps} steps, {tokens}, {usage.seconds:.1f} s{cost})"
     why = [part for part in (state.limit and f"limit: {state.limit}", state.error, state.reason) if part]
     lines = [head, *([f"  why: {'; '.join(why)}"] if why else [])]
     lines += [f"  did: {item.tool} {_json(item.args)} -> {item.result}" for item in state.done]

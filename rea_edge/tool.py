@@ -32,10 +32,11 @@ MORE_KEYS = (
     "ranges", "rate", "dwell_s", "hours", "requires", "only_if", "fields", "redact", "summary", "sandbox", "verify",
     "confirm",
     "needs",
+    "cost",
 )  # fmt: skip
 KEYS = (*BASE_KEYS, *MORE_KEYS)
 LATER_KEYS = frozenset({
-    "cost", "p95_s",
+    "p95_s",
 })  # fmt: skip
 LONGEST_S = 3600.0
 MOST_RETRIES = 5
@@ -85,6 +86,7 @@ def tool(
     verify: Mapping[str, object] | None = None,
     confirm: Literal["never", "task", "always"] | None = None,
     needs: Sequence[str] | None = None,
+    cost: float | None = None,
     **unsupported: object,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as a device tool.
@@ -103,6 +105,7 @@ def tool(
     this and what every program needs, and no TCP; a path may begin with `$REA_STATE_DIR`.
     `verify={"tool": "read_valve", "args": {"name": "{name}"}, "path": "percent", "equals": "{percent}"}`: the read, and
     its value (or `op` and `value`), that say that a call took effect whose end nobody saw; `"{name}"` is its argument.
+    `cost`: of one start, in the unit that the node's operator has chosen; it counts against `[limits] cost`.
     `needs=["weather_key"]`: secrets of the node (`[secrets] weather_key_file`) that `secret("weather_key")` gives it.
     Raises ToolInvalid, which the tool host reports as a fault of the file.
     """
@@ -110,6 +113,7 @@ def tool(
     values = (
         *(ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox, verify, confirm),
         needs,
+        cost,
     )
     more = {key: value for key, value in zip(MORE_KEYS, values, strict=True) if value is not None}
 

@@ -37,6 +37,7 @@ class LimitsAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     answer_tokens: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     tool_s: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
     task_s: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
+    cost: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
 
 
 class TaskRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

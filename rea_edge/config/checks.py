@@ -310,7 +310,9 @@ def _check_task_type(name: str, kind: TaskType, most: Limits) -> None:
         raise ConfigInvalid(f"{place}.commands", f"only for protocol command, got {kind.protocol}")
     own = msgspec.structs.asdict(kind.limits)
     for limit, highest in msgspec.structs.asdict(most).items():
-        if own[limit] is not None and own[limit] > highest:
+        if limit == "cost" and highest == 0:
+            continue  # no limit
+        if own[limit] is not None and (own[limit] > highest or (limit == "cost" and own[limit] == 0)):
             raise ConfigInvalid(
                 f"{place}.limits.{limit}", f"expected at most that of [limits], {highest}, got {own[limit]}"
             )

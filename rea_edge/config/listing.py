@@ -7,7 +7,7 @@ import msgspec
 
 from rea_edge.canonical import canonical
 from rea_edge.config.settings import Secret, Settings
-from rea_edge.records import Rule
+from rea_edge.records import Limits, Rule
 
 
 def config_hash(settings: Settings) -> str:
@@ -28,7 +28,7 @@ def public(settings: Settings) -> dict[str, object]:
             for one in settings.endpoints
         ],
         "limits": {
-            **_some(settings.limits, "steps", "tokens", "answer_tokens", "tool_s", "task_s"),
+            **_some(settings.limits, *Limits.__struct_fields__),
             **_some(settings.allowance, "day_tokens", "month_tokens"),
             "queue": settings.queue.size,
             "queue_s": settings.queue.longest_s,
@@ -41,7 +41,7 @@ def public(settings: Settings) -> dict[str, object]:
             name: {
                 **_some(kind, "tools", "mode", "min_observations", "protocol", "commands"),
                 "prompt": None if kind.prompt is None else Path(kind.prompt).name,
-                "limits": _some(settings.limits_of(kind), "steps", "tokens", "answer_tokens", "tool_s", "task_s"),
+                "limits": _some(settings.limits_of(kind), *Limits.__struct_fields__),
             }
             for name, kind in sorted(settings.task_types.items())
         },

@@ -183,6 +183,7 @@ class TaskLimits(Table, frozen=True):
     answer_tokens: Tokens | None = None
     tool_s: Seconds | None = None
     task_s: Seconds | None = None
+    cost: Annotated[float, Meta(ge=0, le=1e9)] | None = None
 
     def of(self, most: Limits) -> Limits:
         """These limits, and where none is said that of `most`."""
@@ -225,7 +226,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     endpoints: tuple[Endpoint, ...] = ()
     # in order of preference; none: a tool node
     limits: Limits = Limits()
-    # of one run: 8 steps, 20000 tokens, 1024 tokens an answer, 10 s a call, 300 active seconds
+    # of one run: 8 steps, 20000 tokens, 1024 tokens an answer, 10 s a call, 300 active seconds; and the most that its
+    # calls may cost, in the unit of the tools' `cost`: 0 is no limit, for most tools cost nothing
     allowance: Allowance = Allowance()
     # tokens of all tasks together, in [limits] as day_tokens and month_tokens; 0 is none: a model on the board is free
     queue: Queue = Queue()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Raw
 
-from rea_edge import approval
+from rea_edge import approval, gate
 from rea_edge.approval import Terms
 from rea_edge.config import Settings
 from rea_edge.records import Act, Args, AskedApproval, Call, EffectClass, Job, Run, Tool
@@ -71,8 +71,11 @@ class Approvals:
             seconds=needed.seconds,
             until_s=round(self._lived_s() + needed.seconds, 3),
             shown=shown,
-            risk=approval.RISK[effect],
+            risk=approval.RISK[effect] + (f"; it costs {cost:g}" if (cost := self._cost(act.call.name, tools)) else ""),
         )
+
+    def _cost(self, name: str, tools: Mapping[str, Tool]) -> float:
+        return gate.cost_of(rule for rule in (tools[name].rule, self._settings.gates.get(name)) if rule is not None)
 
     def faults(self, tools: Mapping[str, Tool]) -> list[str]:
         """Tools that wait for a yes which nobody can give."""

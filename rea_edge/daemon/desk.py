@@ -90,7 +90,8 @@ class NodeDesk:
             raise RequestRefused("bad_request", exc.message) from exc
         # A direct call brings its own patience: the tool's, for all its attempts.
         seconds = found.timeout_s * (found.retries + 1) + 5.0
-        limits = Limits(steps=1, tokens=1, answer_tokens=1, tool_s=seconds, task_s=seconds)
+        cost = self._settings.limits.cost
+        limits = Limits(steps=1, tokens=1, answer_tokens=1, tool_s=seconds, task_s=seconds, cost=cost)
         return Job(
             limits=limits,
             call=Call(name=tool, args=_as_args(args)),

@@ -165,6 +165,8 @@ class NodeEffects:
             return why
         if (why := self.approvals.refusal(call, job, tools)) is not None:
             return why
+        if why := gate.too_dear(call.name, self.cost(call), job.limits, run.used):
+            return why
         done = None if job.call is not None else gate.done_in(run)
         request_id, until_s = f"{run.id}-{act.n}-if", time.monotonic() + act.seconds
 
@@ -189,6 +191,9 @@ class NodeEffects:
 
         return doubt.filled(tool.verify, call.args, tool.parameters)
 
+    def cost(self, call: Call) -> float:
+        return self.gates.cost(call.name, self.toolbox.tools)
+
     def probe(self, run: Run, asked: Verify) -> Result:
         from rea_edge import schema
 
@@ -197,6 +202,8 @@ class NodeEffects:
         # Asked for by the tool's author, not by the sender: whose tools and mode say nothing about it.
         if (why := gate.refusal(Policy(mode="query"), call, effect, tools)) is not None:
             return Fault(fault="denied", message=why)
+        if self.cost(call):
+            return Fault(fault="denied", message=f"{call.name} costs, and what is asked after a call must be free")
         try:
             schema.compile(tools[call.name].parameters, place=call.name).check(call.args)
         except DecisionRejected as exc:
@@ -220,7 +227,8 @@ class NodeEffects:
             denied = self.gates.take(call.name, self.toolbox.tools)
             return denied is None and starting()
 
-        once = self.approvals.terms(call.name, self.toolbox.tools).confirm != "never"  # a yes holds for one start
+        # A yes, and what was charged, hold for one start.
+        once = self.approvals.terms(call.name, self.toolbox.tools).confirm != "never" or self.cost(call) > 0
         result = self._run(run.job, call, request_id, seconds, cancel, counted, once=once)
         return result if denied is None else Fault(fault="denied", message=denied)
 

@@ -51,6 +51,10 @@ class Gates:
                     return why
         return None
 
+    def cost(self, name: str, tools: Mapping[str, Tool]) -> float:
+        """What a start of this tool costs: the more of what it declares and the node says."""
+        return gate.cost_of(self._rules(name, tools))
+
     def take(self, name: str, tools: Mapping[str, Tool]) -> str | None:
         """At the moment of a start: why the tool may not start now, or None, and then the start is counted.
 
@@ -83,6 +87,8 @@ class Gates:
         call = Call(name=criterion.tool, args=criterion.args)
         if call.name not in tools or tools[call.name].effect != "read":
             return f"{name} may run only by what {call.name} says, and that is no tool that reads"
+        if self.cost(call.name, tools):
+            return f"{name} may run only by what {call.name} says, and that costs: what a gate reads must be free"
         match read(call):
             case Ok(data=data):
                 return gate.unlocked(criterion, name, msgspec.json.decode(data))
@@ -109,7 +115,14 @@ def rule_faults(configured: Mapping[str, Rule], tools: Mapping[str, Tool]) -> li
     found = [f"gate.{name}: there is no tool of this name" for name in configured if name not in tools]
     rules = [(f"gate.{name}", name, rule) for name, rule in configured.items()]
     rules += [(f"tool {tool.name}", tool.name, tool.rule) for tool in tools.values() if tool.rule is not None]
-    return [*found, *(fault for place, name, rule in rules for fault in _faults_of(place, name, rule, tools))]
+    found += (fault for place, name, rule in rules for fault in _faults_of(place, name, rule, tools))
+    asked = [(f"{place}.only_if", one.tool) for place, _, rule in rules for one in rule.only_if]
+    asked += [(f"tool {tool.name}.verify", tool.verify.tool) for tool in tools.values() if tool.verify is not None]
+    dear = {name for name, rule in configured.items() if rule.cost}
+    return [
+        *found,
+        *(f"{place}: {name} costs by gate.{name}, and must be free" for place, name in asked if name in dear),
+    ]
 
 
 def _faults_of(place: str, name: str, rule: Rule, tools: Mapping[str, Tool]) -> list[str]:

@@ -60,6 +60,8 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
             raise ToolInvalid(f"{place}.sandbox", f"{path!r} is no absolute path, nor below {STATE}")
     for key in extras.ranges:
         check_number(f"{place}.ranges.{key}", tool.parameters, key)
+    if extras.cost and tool.retries:
+        raise ToolInvalid(f"{place}.retries", "a tool that costs is never tried again by itself: leave retries out")
     if extras.verify is not None:
         check_probe(f"{place}.verify", tool, extras.verify)
     return msgspec.structs.replace(

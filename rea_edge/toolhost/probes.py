@@ -30,6 +30,8 @@ def wrong_with(probe: Criterion, tools: Mapping[str, Tool]) -> Iterator[str]:
         why = "there is no such tool" if read is None else f"its effect is {read.effect}, not read"
         yield f".tool: {probe.tool!r} must be a tool that reads; {why}"
         return
+    if read.rule is not None and read.rule.cost:
+        yield f".tool: {probe.tool!r} costs {read.rule.cost:g}, and what is read so must be free"
     taken = shapes_of(read.parameters)
     for name in probe.args:
         if name not in taken:

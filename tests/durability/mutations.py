@@ -53,6 +53,16 @@ MUTATIONS = (
         (BORDERS,),
     ),
     Mutation(
+        "what a call costs is not written before it starts",
+        (("runner.py", "or verify is not None or cost)", "or verify is not None)"),),
+        (BORDERS,),
+    ),
+    Mutation(
+        "what a call costs is charged when it ends",
+        (("doubt.py", "used=budget.pay(run.used, event.cost)", "used=run.used"),),
+        (BORDERS,),
+    ),
+    Mutation(
         "an open intent is started again",
         (("loop.py", 'if run.phase == "acting" and run.open[0].intended:', "if False:"),),
         (BORDERS,),

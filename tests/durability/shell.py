@@ -48,11 +48,12 @@ from rea_edge.runner import Runner
 from rea_edge.store import Store, Transaction
 from rea_edge.topics import Topics
 
-TOOLS: dict[str, EffectClass] = {"look": "read", "turn": "idempotent", "ring": "once", "bolt": "once"}
+TOOLS: dict[str, EffectClass] = {"look": "read", "turn": "idempotent", "ring": "once", "bolt": "once", "price": "read"}
+COSTS = {"price": 0.1, "bolt": 0.2}
 BOLTED = Criterion(tool="look", args={}, path="bolted", op="==", value=True)  # how a call of bolt is verified
 REFUSED_AFTER = 1  # answers; then the first endpoint refuses, and the run goes on at the second
 GARBLED_AFTER = 2  # from then on none in protocol native can be read, and the run goes on in json
-SCRIPT = (["look"], ["turn", "ring"], ["look", "ring", "bolt", "look"], "All is done.")
+SCRIPT = (["look"], ["turn", "ring"], ["look", "ring", "bolt", "price"], "All is done.")
 LIMITS = Limits(steps=20)  # each kill during a question costs one
 
 
@@ -147,6 +148,9 @@ class Scripted:
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
         return recorded
+
+    def cost(self, call: Call) -> float:
+        return COSTS.get(call.name, 0.0)
 
     def verify(self, call: Call) -> Criterion | None:
         return BOLTED if call.name == "bolt" else None

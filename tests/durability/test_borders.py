@@ -11,9 +11,10 @@ import pytest
 
 from rea_edge.allowance import Spent
 from rea_edge.journal import decode_event
-from rea_edge.records import Answered, Asked, Event, Moved, Run, Switched, Unanswered
+from rea_edge.records import Answered, Asked, Event, Intended, Moved, Run, Switched, Unanswered
 from rea_edge.store import Store
 from tests.durability.crashed import check_journal_ahead
+from tests.durability.shell import COSTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -64,7 +65,10 @@ def check(folder: Path, run: Run, whole: Run) -> None:
     ran = ledger(folder, "ran")
     for done in run.done:
         times = ran.count(f"{done.tool} {run.id}-{done.n}")
-        if done.tool == "bolt":
+        if done.tool == "price":
+            assert times <= 1, "what costs is not started again by itself"
+            assert done.result == "failed" or (times, done.result) == (1, "ok")
+        elif done.tool == "bolt":
             assert (times, done.result) == (1, "ok"), "what can be verified is never unknown, lost or done twice"
         elif done.tool == "ring":
             assert times <= 1, f"call {done.n} took effect {times} times"
@@ -77,6 +81,9 @@ def check(folder: Path, run: Run, whole: Run) -> None:
         assert row is not None
         events = [decode_event(body) for body in store.events(row.row)]
         assert (run.used.tokens, run.used.estimated) == charged(events)
+        paid = [event.cost for event in events if isinstance(event, Intended)]
+        starts = [done.tool for done in run.done for _ in range(ran.count(f"{done.tool} {run.id}-{done.n}"))]
+        assert run.used.cost == round(sum(paid), 6) >= round(sum(COSTS.get(tool, 0.0) for tool in starts), 6)
         assert [type(event) for event in events if isinstance(event, Moved | Switched)] == [Moved, Switched]
         assert run.begun is not None and (run.begun.endpoint, run.begun.protocol) == ("second", "json")
         spent = msgspec.json.decode(store.meta_get("spent") or "", type=Spent)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from rea_edge.gate import Facts, breach, too_soon
-from rea_edge.records import Args, Call, Hours, Rate, Rule
+from rea_edge.budget import clamp
+from rea_edge.gate import Facts, breach, too_dear, too_soon
+from rea_edge.records import Args, Call, Hours, Limits, Rate, Rule, Usage
 from rea_edge.rules import hours_of, rate_of
 
 PARAMETERS: Args = {"type": "object", "properties": {"percent": {"type": "integer"}, "speed": {"default": 90}}}
@@ -58,6 +59,39 @@ def test_a_call_is_held_to_its_rule(rule: Rule, args: Args, facts: Facts, words:
 def test_starts_keep_their_distance(rule: Rule, ago_s: list[float], words: str | None) -> None:
     said = too_soon(rule, "turn", ago_s)
     assert (said is None) if words is None else (said is not None and words in said), said
+
+
+@pytest.mark.parametrize(
+    ("limit", "spent", "cost", "words"),
+    [
+        pytest.param(1.0, 0.0, 1.0, None, id="exactly the limit"),
+        pytest.param(1.0, 0.0, 1.000001, "1 of 1 are left", id="a little more"),
+        pytest.param(0.3, 0.1, 0.2, None, id="tenths add up exactly"),
+        pytest.param(0.3, 0.3, 0.0, None, id="what is free, with nothing left"),
+        pytest.param(0.3, 0.3, 0.1, "costs 0.1, and 0 of 0.3 are left", id="nothing left"),
+        pytest.param(0.3, 0.4, 0.1, "0 of 0.3 are left", id="less than nothing left"),
+        pytest.param(0.0, 1e9, 1e9, None, id="no limit"),
+    ],
+)
+def test_a_call_is_held_to_what_it_may_cost(limit: float, spent: float, cost: float, words: str | None) -> None:
+    said = too_dear("turn", cost, Limits(cost=limit), Usage(cost=spent))
+    assert (said is None) if words is None else (said is not None and words in said), said
+
+
+@pytest.mark.parametrize(
+    ("configured", "asked", "given"),
+    [
+        pytest.param(5.0, {}, 5.0, id="as configured"),
+        pytest.param(5.0, {"cost": 2}, 2.0, id="less"),
+        pytest.param(5.0, {"cost": 9}, 5.0, id="more is clamped"),
+        pytest.param(0.0, {"cost": 9}, 9.0, id="a limit where there was none"),
+        pytest.param(0.0, {}, 0.0, id="none"),
+    ],
+)
+def test_a_request_can_only_lower_what_its_calls_may_cost(
+    configured: float, asked: dict[str, int | float], given: float
+) -> None:
+    assert clamp(asked, Limits(cost=configured)).cost == given
 
 
 def test_rates_and_hours_are_read_as_people_write_them() -> None:

@@ -85,6 +85,9 @@ class Steps:
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
         return recorded
 
+    def cost(self, call: Call) -> float:
+        return 0.0
+
     def verify(self, call: Call) -> Criterion | None:
         return None
 

@@ -82,7 +82,8 @@ def test_both_kinds_of_tool_say_it_in_the_same_keys(tmp_path: Path) -> None:
         ),
         pytest.param('only_if=[{"tool": "look"}]', "turn.only_if[0]: expected either equals", id="no condition"),
         pytest.param('requires="look"', "turn.requires: expected", id="a text for a list"),
-        pytest.param("cost=1", "'cost' is not supported yet", id="what comes later"),
+        pytest.param("cost=-1", "turn.cost: expected", id="less than free"),
+        pytest.param("publish=1", "'publish' is not supported yet", id="what comes later"),
         pytest.param('confirm="yes"', "turn.confirm: invalid enum value", id="no word of confirm"),
     ],
 )

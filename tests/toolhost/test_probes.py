@@ -21,6 +21,12 @@ def look(name: str, deep: bool = False) -> Level:
     return {"percent": 1}
 
 
+@tool(effect="read", cost=2)
+def pay(name: str = "") -> int:
+    """Look, for money."""
+    return 1
+
+
 @tool(effect="idempotent")
 def turn(percent: int) -> int:
     """Turn."""
@@ -87,6 +93,9 @@ def test_both_kinds_of_tool_name_their_probe(tmp_path: Path) -> None:
             id="one that acts",
         ),
         pytest.param(
+            '{"tool": "pay", "equals": 1}', "bolt.verify.tool: 'pay' costs 2, and what is read so", id="one that costs"
+        ),
+        pytest.param(
             '{"tool": "look", "args": {"name": "x", "far": 1}, "equals": 1}',
             "bolt.verify.args.far: look has no such parameter; it has name, deep",
             id="no parameter of the read",
@@ -107,7 +116,7 @@ def test_both_kinds_of_tool_name_their_probe(tmp_path: Path) -> None:
 def test_a_probe_that_cannot_be_asked_is_refused_with_its_place(tmp_path: Path, verify: str, words: str) -> None:
     source = f'@tool(effect="once", verify={verify})\ndef bolt(name: str) -> int:\n    """Bolt."""\n    return 1\n'
     with started(tmp_path, {"reads.py": READS, "bad.py": source}) as rig:
-        assert set(rig.tools) == {"look", "turn"}
+        assert set(rig.tools) == {"look", "pay", "turn"}
         (fault,) = rig.loaded.faults
         assert "bad.py" in fault and words in fault, fault
 
