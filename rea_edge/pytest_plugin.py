@@ -1,4 +1,5 @@
-"""A pytest plugin for authors of tools: `broker`, `endpoint` and `call`. Loaded by pytest itself once this is installed.
+"""A pytest plugin for authors of tools: `broker`, `endpoint`, `call` and its `tool_secrets`. Loaded by pytest itself once
+this is installed.
 
     def test_the_valve_opens_halfway(call):
         assert call("valve.py", "open_valve", percent=50) == {"percent": 50}
@@ -42,7 +43,15 @@ def endpoint() -> "Iterator[Callable[[Script], ScriptedEndpoint]]":
 
 
 @pytest.fixture
-def call(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CallTool]:
+def tool_secrets() -> dict[str, str]:
+    """The secrets that tools under test may need, by name: none, until a fixture of this name gives some."""
+    return {}
+
+
+@pytest.fixture
+def call(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tool_secrets: dict[str, str]
+) -> Iterator[CallTool]:
     """`call(file, tool, key=value...)` runs a tool under its true limits and gives its result.
 
     `file` is relative to the test's own folder. It is loaded at its first call, with the settings `REA_TOOL_*` of that
@@ -62,7 +71,8 @@ def call(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             path = request.path.parent / file
             if path not in loaded:
                 state_dir = tmp_path_factory.mktemp("tool-state")
-                loaded[path] = stack.enter_context(Workbench(path, state_dir, broker=broker_url))
+                bench = Workbench(path, state_dir, broker=broker_url, secrets=tool_secrets)
+                loaded[path] = stack.enter_context(bench)
             return loaded[path].call(tool, args)
 
         yield call_tool

@@ -5,7 +5,7 @@ memory, output, descriptors and file system, and shown as a model would see it. 
 (rate, dwell, hours, requires, interlocks, a person's yes, the journal) is not here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,7 +28,8 @@ WAIT_S = 5.0  # for its device, beside what all attempts may take
 
 
 class Workbench:
-    """A file's tools by name in `tools`. `state_dir` is what they see as `REA_STATE_DIR`. Use as a context manager.
+    """A file's tools by name in `tools`. `state_dir` is what they see as `REA_STATE_DIR`, `secrets` are those that they
+    may need, by name. Use as a context manager.
 
     `broker` gives the URL of the one where the devices of MQTT tools are; it is asked only where a file has such tools.
 
@@ -43,8 +44,10 @@ class Workbench:
         *,
         memory_mib: int = Memory().tool_mib,
         broker: Callable[[], str] = lambda: Broker().url,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
-        self._host = ToolHost(state_dir, (file,), memory_mib=memory_mib)
+        self._host = ToolHost(state_dir, (file,), memory_mib=memory_mib, secrets=secrets)
+        self._secrets = tuple((secrets or {}).values())
         loaded = self._host.start()
         if loaded.faults:
             self._host.stop(0.0)
@@ -90,7 +93,7 @@ class Workbench:
         self._calls += 1
         seconds = tool.timeout_s * (tool.retries + 1) + WAIT_S
         result = self._toolbox.run(name, valid, request_id or f"bench-{self._calls}", seconds)
-        shown = visible(result, tool, ())
+        shown = visible(result, tool, self._secrets)
         if isinstance(shown, Fault):
             raise EffectFailed(shown.fault, shown.message, shown.suggestion)
         return msgspec.json.decode(shown.data)

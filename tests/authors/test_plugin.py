@@ -75,6 +75,13 @@ def test_a_file_that_does_not_load_says_why(call):
     with pytest.raises(ToolInvalid, match="async"):
         call("wrong.py", "wait")
 
+@pytest.fixture
+def tool_secrets():
+    return {"weather_key": "open sesame"}
+
+def test_a_secret_is_given_and_hidden(call):
+    assert call("key.py", "tell") == {"characters": 11, "key": "***"}
+
 def test_the_broker_and_the_endpoint_are_there(broker, endpoint):
     import socket, urllib.request
     with socket.create_connection(("127.0.0.1", broker.port), 5):
@@ -111,6 +118,16 @@ def test_the_bell_rings_as_often_as_it_is_told(broker, call):
         bell.loop_stop()
 """
 
+
+KEY = '''
+from rea_edge.tool import secret, tool
+
+@tool(effect="read", needs=["weather_key"])
+def tell() -> dict[str, object]:
+    """Tell."""
+    return {"characters": len(secret("weather_key")), "key": secret("weather_key")}
+'''
+
 WRONG = '''
 from rea_edge.tool import tool
 
@@ -123,7 +140,7 @@ async def wait() -> int:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in {"valve.py": VALVE, "wrong.py": WRONG, "test_valve.py": GOOD}.items():
+    for name, text in {"valve.py": VALVE, "key.py": KEY, "wrong.py": WRONG, "test_valve.py": GOOD}.items():
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -150,7 +167,7 @@ def _entry_points() -> set[str]:
 def test_an_author_tests_a_tool_under_its_true_limits_with_three_fixtures(folder: Path) -> None:
     ran = author_runs_pytest(folder)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "5 passed" in ran.stdout
+    assert "6 passed" in ran.stdout
 
 
 def test_an_author_tests_a_device_tool_against_a_device_on_the_brokers_fixture(folder: Path) -> None:
@@ -164,7 +181,7 @@ def test_a_tool_that_gives_something_else_fails_its_test(folder: Path) -> None:
     (folder / "valve.py").write_text(VALVE.replace('return {"percent": percent}', 'return {"percent": 0}'))
     ran = author_runs_pytest(folder)
     assert ran.returncode == 1
-    assert "1 failed, 4 passed" in ran.stdout, ran.stdout
+    assert "1 failed, 5 passed" in ran.stdout, ran.stdout
 
 
 def test_loading_the_plugin_imports_nothing_else_of_ours(folder: Path) -> None:
