@@ -155,6 +155,7 @@ class Tool(Frozen, frozen=True, kw_only=True):
     kind: ToolKind = "python"
     timeout_s: float = 10.0
     retries: int = 0  # further attempts after a failure; never for `once`
+    p95_s: float = 2.0  # 95 % of its calls should take at most so long
     device: str = ""  # calls on one device exclude each other; `read` shares
     examples: tuple[Example, ...] = ()
     returns: Args | None = None

@@ -33,11 +33,10 @@ MORE_KEYS = (
     "confirm",
     "needs",
     "cost",
+    "p95_s",
 )  # fmt: skip
 KEYS = (*BASE_KEYS, *MORE_KEYS)
-LATER_KEYS = frozenset({
-    "p95_s",
-})  # fmt: skip
+LATER_KEYS: frozenset[str] = frozenset()
 LONGEST_S = 3600.0
 MOST_RETRIES = 5
 NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -87,6 +86,7 @@ def tool(
     confirm: Literal["never", "task", "always"] | None = None,
     needs: Sequence[str] | None = None,
     cost: float | None = None,
+    p95_s: float | None = None,
     **unsupported: object,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as a device tool.
@@ -106,6 +106,7 @@ def tool(
     `verify={"tool": "read_valve", "args": {"name": "{name}"}, "path": "percent", "equals": "{percent}"}`: the read, and
     its value (or `op` and `value`), that say that a call took effect whose end nobody saw; `"{name}"` is its argument.
     `cost`: of one start, in the unit that the node's operator has chosen; it counts against `[limits] cost`.
+    `p95_s`: seconds that 95 % of its calls should take at most (default 2); where they take longer the status says so.
     `needs=["weather_key"]`: secrets of the node (`[secrets] weather_key_file`) that `secret("weather_key")` gives it.
     Raises ToolInvalid, which the tool host reports as a fault of the file.
     """
@@ -114,6 +115,7 @@ def tool(
         *(ranges, rate, dwell_s, hours, requires, only_if, fields, redact, summary, sandbox, verify, confirm),
         needs,
         cost,
+        p95_s,
     )
     more = {key: value for key, value in zip(MORE_KEYS, values, strict=True) if value is not None}
 

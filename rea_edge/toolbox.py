@@ -14,6 +14,7 @@ from typing import Protocol as Port
 from msgspec import Struct, json, structs
 
 from rea_edge.config import Settings, tool_files
+from rea_edge.latency import Latencies
 from rea_edge.records import Args, Fault, Ok, Result, Tool, ToolKind
 from rea_edge.toolhost.client import ToolHost
 from rea_edge.toolhost.faults import fault
@@ -62,6 +63,7 @@ class Toolbox:
 
     def __init__(self, carriers: Mapping[ToolKind, Carrier], tools: Sequence[Tool]) -> None:
         self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self.latencies = Latencies()
         self._carriers = carriers
         self._queues: dict[str, Queue] = {device_of(tool): Queue() for tool in tools}
 
@@ -109,7 +111,10 @@ class Toolbox:
         tool, carrier = attempt.tool, self._carriers[attempt.tool.kind]
         for number in range(retries + 1):
             left = max(0.0, deadline - time.monotonic())
+            began_s = time.monotonic()
             result = carrier.attempt(structs.replace(attempt, seconds=min(tool.timeout_s, left)))
+            ended_s = time.monotonic()
+            self.latencies.note(tool.name, result, ended_s - began_s, ended_s)
             pause = PAUSE_S * (number + 1)
             if number == retries or not mendable(result) or time.monotonic() + pause >= deadline:
                 break

@@ -80,6 +80,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "early",
         "controls",
         "mailbox",
+        "latency",
         "toolbox",
         "exchanged",
         "endpoints",

@@ -1,5 +1,6 @@
 """How the node is: its state in one word, the faults that an operator should know now, the figures of health. Reads."""
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -68,6 +69,7 @@ class Health:
             *([f"{open_} {UNKNOWN}"] if (open_ := len(unsettled.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
             *self._approvals.faults(self._effects.toolbox.tools),
+            *self._effects.toolbox.latencies.faults(self._effects.toolbox.tools, time.monotonic()),
             *self._spending.faults(),
             *self._effects.endpoints.faults(),
             *self._post().faults(),
@@ -82,6 +84,7 @@ class Health:
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
             "unsaid": self._fairness.unsaid,
             "budgets": self._spending.shown(),
+            "tools": self._effects.toolbox.latencies.figures(self._effects.toolbox.tools, time.monotonic()),
             "endpoints": self._effects.endpoints.figures(),
             "exams": {
                 one.name: found.words()

@@ -15,6 +15,7 @@ from rea_edge.parameters import PLACE, needed_in, shape_of, shapes_of
 from rea_edge.records import Args, Redaction, Rule, Sandbox, SecretName, Tool
 from rea_edge.rules import Gate, RuleInvalid, Wanted, check_wanted, criterion_of, rule_of
 from rea_edge.takes import remedy
+from rea_edge.tool import LONGEST_S
 from rea_edge.toolhost.confine import STATE
 
 NUMBERS = frozenset({"integer", "number"})
@@ -35,6 +36,8 @@ class Extras(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # a result of more than 2 KiB is given as its counts, ends and figures
     needs: Annotated[tuple[SecretName, ...], Meta(max_length=MOST_SECRETS)] = ()
     # secrets that its calls are given, by the names of [secrets]; nobody else's are
+    p95_s: Annotated[float, Meta(gt=0, le=LONGEST_S)] = 2.0
+    # seconds that 95 % of its calls should take at most; beyond, the status says so
     sandbox: Sandbox | None = None
     # paths to read and to write, beside what every program needs; network = true allows TCP
 
@@ -72,6 +75,7 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
         summary=extras.summary,
         sandbox=extras.sandbox,
         needs=extras.needs,
+        p95_s=extras.p95_s,
         rule=None if rule == Rule() else rule,
     )
 
