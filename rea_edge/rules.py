@@ -5,7 +5,7 @@ hours   = HH:MM "-" HH:MM        local time; over midnight where the second is t
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct, field
@@ -100,6 +100,17 @@ def rule_of(gate: Gate) -> Rule:
 def criterion_of(wanted: Wanted) -> Criterion:
     value = wanted.value if wanted.equals is None else wanted.equals
     return Criterion(tool=wanted.tool, args=wanted.args, path=wanted.path, op=wanted.op or "==", value=value)
+
+
+def check_pairs(ranges: object) -> None:
+    """Refuse what stands for a range and is no pair of numbers, as it was written."""
+    for key, pair in ranges.items() if isinstance(ranges, Mapping) else ():
+        if (
+            not isinstance(pair, list | tuple)
+            or len(pair) != 2
+            or not all(isinstance(end, int | float) for end in pair)
+        ):
+            raise RuleInvalid(f"ranges.{key}", f"expected [least, most], such as [0, 80], got {pair!r:.100}")
 
 
 def check_tool(name: str, key: str) -> None:

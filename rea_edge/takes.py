@@ -19,11 +19,24 @@ def remedy(said: str, table: type[Struct]) -> str:
     if sentence.startswith("Invalid enum value"):
         found, words = choices(table, place), "expected one of"
     elif "unknown field" in sentence:
-        inner = _struct(_kind(table, place))
-        found, words = list(inner.__struct_fields__) if inner else [], "the keys are"
+        found, words = keys_of(table, place), "the keys are"
     else:
         return ""
     return f"; {words} {', '.join(found)}" if found else ""
+
+
+def keys_of(table: type[Struct], place: str) -> list[str]:
+    """The keys that the table at this place takes."""
+    inner = _struct(_kind(table, place))
+    return list(inner.__struct_encode_fields__) if inner else []
+
+
+def plainly(sentence: str) -> str:
+    """msgspec's sentence in the words of who writes the file."""
+    sentence = re.sub(r"Object contains unknown field `(.*)`", r"'\1' is not a key", sentence)
+    sentence = re.sub(r"\bobject\b", "a table", re.sub(r"\barray\b", "a list", sentence))
+    sentence = sentence.replace("`", "").replace(" | null", "")
+    return sentence[0].lower() + sentence[1:]
 
 
 def _kind(table: type[Struct], place: str) -> object:

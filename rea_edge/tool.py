@@ -22,6 +22,7 @@ from typing import Literal, ParamSpec, TypeVar
 from msgspec import Struct
 
 from rea_edge.errors import ToolInvalid
+from rea_edge.keys import TAKES, expected
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,7 +37,6 @@ MORE_KEYS = (
     "p95_s",
 )  # fmt: skip
 KEYS = (*BASE_KEYS, *MORE_KEYS)
-LATER_KEYS: frozenset[str] = frozenset()
 LONGEST_S = 3600.0
 MOST_RETRIES = 5
 NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -66,8 +66,10 @@ given: dict[str, str] = {}
 
 
 def tool(
+    bare: object = None,
+    /,
     *,
-    effect: Literal["read", "idempotent", "once"],
+    effect: Literal["read", "idempotent", "once"] | None = None,
     timeout_s: float = 10.0,
     retries: int = 0,
     device: str = "",
@@ -122,19 +124,30 @@ def tool(
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         if not isinstance(function, FunctionType):
             raise ToolInvalid(repr(function), "only a plain function can be a tool")
-        place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
-        check_keys(place, effect, timeout_s, retries, device, unsupported)
+        name, place = function.__name__, place_of(function)
+        check_keys(f"{place}: {name}", effect, timeout_s, retries, device, unsupported, KEYS)
         check_function(place, function)
-        pairs = tuple(checked_pair(place, pair) for pair in examples)
+        pairs = tuple(checked_pair(f"{place}: {name}.examples", pair) for pair in listed(place, name, examples))
         description = first_line(place, function.__doc__)
         declared.append(
-            Declared(
-                function, function.__name__, description, place, effect, float(timeout_s), retries, device, pairs, more
-            )
+            Declared(function, name, description, place, str(effect), float(timeout_s), retries, device, pairs, more)
         )
         return function
 
+    if bare is not None:
+        place = place_of(bare) if isinstance(bare, FunctionType) else repr(bare)
+        raise ToolInvalid(place, f'write @tool(effect="read"), with brackets: effect is {TAKES["effect"]}')
     return declare
+
+
+def place_of(function: FunctionType) -> str:
+    return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+
+
+def listed(place: str, name: str, examples: object) -> Sequence[object]:
+    if isinstance(examples, str) or not isinstance(examples, Sequence):
+        raise ToolInvalid(f"{place}: {name}.examples", expected("examples", examples))
+    return examples
 
 
 def request_id() -> str:
@@ -152,22 +165,28 @@ def secret(name: str) -> str:
 
 
 def check_keys(
-    place: str, effect: object, timeout_s: object, retries: object, device: object, unsupported: Mapping[str, object]
+    place: str,
+    effect: object,
+    timeout_s: object,
+    retries: object,
+    device: object,
+    unsupported: Mapping[str, object],
+    known: Sequence[str],
 ) -> None:
-    """Refuse what a declaration may not say; the same for Python and command tools."""
+    """Refuse what a declaration may not say; the same for Python and command tools. `place` names file and tool, `known`
+    are the keys of its kind."""
     for key in unsupported:
-        later = "is not supported yet" if key in LATER_KEYS else "is not a key of a tool"
-        raise ToolInvalid(place, f"{key!r} {later}; the keys are {', '.join(KEYS)}")
+        raise ToolInvalid(f"{place}.{key}", f"{key!r} is not a key of a tool; the keys are {', '.join(known)}")
     if effect not in EFFECTS:
-        raise ToolInvalid(place, f"effect {effect!r} is none of {', '.join(EFFECTS)}")
+        raise ToolInvalid(f"{place}.effect", expected("effect", effect))
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= LONGEST_S:
-        raise ToolInvalid(place, f"timeout_s {timeout_s!r} is not a number of seconds up to {LONGEST_S:g}")
+        raise ToolInvalid(f"{place}.timeout_s", expected("timeout_s", timeout_s))
     if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MOST_RETRIES:
-        raise ToolInvalid(place, f"retries {retries!r} is not a number from 0 to {MOST_RETRIES}")
+        raise ToolInvalid(f"{place}.retries", expected("retries", retries))
     if retries and effect == "once":
-        raise ToolInvalid(place, "a tool with effect 'once' is never tried again: leave retries out")
+        raise ToolInvalid(f"{place}.retries", "a tool with effect 'once' is never tried again: leave retries out")
     if not isinstance(device, str):
-        raise ToolInvalid(place, f"device {device!r} is not a text")
+        raise ToolInvalid(f"{place}.device", expected("device", device))
 
 
 def check_function(place: str, function: FunctionType) -> None:
@@ -195,7 +214,7 @@ def checked_pair(place: str, pair: object) -> tuple[str, object]:
     match pair:
         case (str() as say, (str() | Mapping()) as answer):
             return say, dict(answer) if isinstance(answer, Mapping) else answer
-    raise ToolInvalid(place, f"example {pair!r} is not (what is said, arguments or a command line or 'cannot')")
+    raise ToolInvalid(place, expected("examples", pair))
 
 
 def first_line(place: str, text: str | None) -> str:

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "rea_edge"
 
 # Floor by module (the first part below rea_edge). Inside one floor the order of the tuple is the order of imports.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "bounds", "basics", "events", "records", "wire"),
+    ("errors", "keys", "bounds", "basics", "events", "records", "wire"),
     (
         "topics",
         "takes",
@@ -92,7 +92,15 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 ASIDE = {"emulated": 2, "tool": 1, "__init__": 0}  # may import only from floors below this number
-PURE = {name for floor in FLOORS[1:4] for name in floor} | {"errors", "bounds", "basics", "events", "records", "wire"}
+PURE = {name for floor in FLOORS[1:4] for name in floor} | {
+    "errors",
+    "keys",
+    "bounds",
+    "basics",
+    "events",
+    "records",
+    "wire",
+}
 IMPURE = {
     "asyncio", "ctypes", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets", "select",
     "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",

@@ -34,8 +34,8 @@ from rea_edge.config.settings import (
 from rea_edge.errors import ConfigInvalid
 from rea_edge.fairness import Pace, Paces
 from rea_edge.records import Limits, Rule
-from rea_edge.rules import NodeGate, RuleInvalid, check_tool, check_wanted, rate_of, rule_of
-from rea_edge.takes import choices
+from rea_edge.rules import NodeGate, RuleInvalid, check_pairs, check_tool, check_wanted, rate_of, rule_of
+from rea_edge.takes import choices, keys_of, plainly
 from rea_edge.topics import is_name, is_root
 
 MAX_ENDPOINTS = 8
@@ -43,6 +43,7 @@ ROOT_MOST = 120  # characters; with the longest names below it a topic has 256 b
 Shared = Annotated[int, Meta(ge=0, le=10**12)]
 
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
+_NEVER_WRITTEN = {"password", "api_key"}  # they are read from files of their own
 _SECRET = re.compile(r"[a-z][a-z0-9_]{0,47}_file")
 _TLS = {"mqtts", "wss"}
 
@@ -153,9 +154,10 @@ def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType], dict[s
     for key in found.secrets:
         if not _SECRET.fullmatch(key):
             raise ConfigInvalid(f"secrets.{key}", "unknown key; each is the name of a secret, such as weather_key_file")
-    for name in found.gate:
+    for name, gate in found.gate.items():
         with _rule_at(f"gate.{name}"):
             check_tool(name, "")
+            check_pairs(gate.get("ranges"))
     task_types = {name: convert(table, TaskType, f"task.{name}") for name, table in found.task.items()}
     return found, task_types, {name: convert(table, NodeGate, f"gate.{name}") for name, table in found.gate.items()}
 
@@ -188,15 +190,14 @@ def _refuse(said: str, keys: dict[str, object], table: type[Struct], above: str)
     sentence, _, path = said.partition(" - at `$")
     place = path.strip("`.")
     if unknown := re.search(r"unknown field `(.*)`", sentence):
-        raise ConfigInvalid(_join(above, place, unknown[1]), "unknown key")
+        known = [key for key in keys_of(table, place) if key not in _NEVER_WRITTEN]
+        raise ConfigInvalid(_join(above, place, unknown[1]), f"unknown key; there are {', '.join(known)}")
     if missing := re.search(r"missing required field `(.*)`", sentence):
         raise ConfigInvalid(_join(above, place, missing[1]), "missing")
     got = "" if ", got " in sentence or "never in" in sentence else f", got {_short(_at(keys, place))}"
     if sentence.startswith("Invalid enum value"):
         sentence = "Expected one of " + ", ".join(choices(table, place))
-    sentence = sentence.replace("`", "").replace(" | null", "")
-    sentence = re.sub(r"\bobject\b", "a table", re.sub(r"\barray\b", "a list", sentence))
-    raise ConfigInvalid(_join(above, place), sentence[0].lower() + sentence[1:] + got)
+    raise ConfigInvalid(_join(above, place), plainly(sentence) + got)
 
 
 def _join(*parts: str) -> str:

@@ -13,13 +13,19 @@ from rea_edge.tool import Declared
 from rea_edge.toolhost.extras import with_extras
 from rea_edge.toolhost.subset import checked_answer, supported
 
+ALLOWED = (
+    "str, int, float, bool, None, list, dict, Literal, Enum, TypedDict, dataclass, Struct, Annotated and | of these"
+)
+
 
 def from_function(found: Declared, source: str) -> Tool:
     """The tool that a decorated function is."""
-    parameters = supported(found.place, parameters_of(found))
+    place = f"{found.place}: {found.name}"
+    parameters = supported(place, parameters_of(found))
     returns = returned(found)
     examples = tuple(
-        Example(say=say, answer=checked_answer(found.place, answer, parameters)) for say, answer in found.examples
+        Example(say=say, answer=checked_answer(f"{place}.examples", answer, parameters))
+        for say, answer in found.examples
     )
     tool = Tool(
         name=found.name,
@@ -34,7 +40,7 @@ def from_function(found: Declared, source: str) -> Tool:
         returns=returns,
         source=source,
     )
-    return with_extras(tool, f"{found.place}: {found.name}", found.more)
+    return with_extras(tool, place, found.more)
 
 
 def parameters_of(found: Declared) -> Args:
@@ -55,6 +61,8 @@ def arguments_type(found: Declared) -> type[msgspec.Struct]:
     except (NameError, TypeError, AttributeError, SyntaxError) as exc:
         raise ToolInvalid(found.place, f"an annotation of {found.name} cannot be read: {exc}") from exc
     hints.pop("return", None)
+    for name, hint in hints.items():
+        checked(f"{found.place}: {found.name}.{name}", hint)
     defaults = defaults_of(found)
     fields = [(name, hint, field_of(defaults, name)) for name, hint in hints.items()]
     return msgspec.defstruct(found.name, fields, kw_only=True, forbid_unknown_fields=True)
@@ -81,9 +89,26 @@ def schema_of(place: str, annotation: object) -> Args:
     try:
         (schema,), named = msgspec.json.schema_components([annotation], schema_hook=any_value, ref_template="{name}")
     except (TypeError, NotImplementedError, ValueError) as exc:
-        raise ToolInvalid(place, f"an annotation has no JSON Schema: {str(exc).splitlines()[-1]}") from exc
+        why = str(exc).splitlines()[-1]
+        raise ToolInvalid(place, f"{named_as(annotation)} is no JSON value ({why}); allowed are {ALLOWED}") from exc
     whole = inlined(place, schema, named, 0)
     return whole if isinstance(whole, dict) else {}
+
+
+def checked(place: str, annotation: object) -> Args:
+    """The schema of what one parameter takes, or a function returns. Raises ToolInvalid with what may stand there."""
+    schema = schema_of(place, annotation)
+    if b'"contentEncoding"' in msgspec.json.encode(schema):
+        raise ToolInvalid(place, f"bytes are no JSON value: take a str, such as base64; allowed are {ALLOWED}")
+    try:
+        return supported(place, schema)
+    except ToolInvalid as exc:
+        said = str(exc).removeprefix(f"{exc.place}: ")
+        raise ToolInvalid(place, f"{named_as(annotation)}: {said}; allowed are {ALLOWED}") from exc
+
+
+def named_as(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def any_value(annotation: type) -> Args:
@@ -113,4 +138,4 @@ def inlined(place: str, schema: object, named: dict[str, Args], depth: int) -> o
 def returned(found: Declared) -> Args | None:
     """The schema of the result, or None where it says nothing."""
     hint = get_type_hints(found.function, include_extras=True)["return"]
-    return supported(found.place, schema_of(found.place, hint)) or None
+    return checked(f"{found.place}: {found.name}.returns", hint) or None

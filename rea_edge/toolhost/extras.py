@@ -3,6 +3,7 @@
 Imported in short-lived children only. Raises ToolInvalid with file, tool and key.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -11,10 +12,11 @@ from msgspec import Meta
 
 from rea_edge.condition import is_path
 from rea_edge.errors import ToolInvalid
+from rea_edge.keys import TAKES
 from rea_edge.parameters import PLACE, needed_in, shape_of, shapes_of
 from rea_edge.records import Args, Redaction, Rule, Sandbox, SecretName, Tool
-from rea_edge.rules import Gate, RuleInvalid, Wanted, check_wanted, criterion_of, rule_of
-from rea_edge.takes import remedy
+from rea_edge.rules import Gate, RuleInvalid, Wanted, check_pairs, check_wanted, criterion_of, rule_of
+from rea_edge.takes import plainly, remedy
 from rea_edge.tool import LONGEST_S
 from rea_edge.toolhost.confine import STATE
 
@@ -45,6 +47,7 @@ class Extras(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
     """The tool with what its declaration says in these keys."""
     try:
+        check_pairs(said.get("ranges"))
         extras = msgspec.convert(dict(said), Extras)
         rule = rule_of(extras)
         if extras.verify is not None:
@@ -53,11 +56,14 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
         raise ToolInvalid(f"{place}.{exc.key}", str(exc)) from exc
     except msgspec.ValidationError as exc:
         sentence, _, path = str(exc).partition(" - at `$")
-        words = sentence[0].lower() + sentence[1:] + remedy(str(exc), Extras)
-        raise ToolInvalid(f"{place}{path.rstrip('`')}", words) from exc
+        key = re.split(r"[.\[]", path.strip("`."))[0]
+        words = plainly(sentence) + remedy(str(exc), Extras)
+        raise ToolInvalid(
+            f"{place}{path.rstrip('`')}", f"{words}; {key} takes {TAKES.get(key, 'something else')}"
+        ) from exc
     for path in extras.fields:
         if not is_path(path):
-            raise ToolInvalid(f"{place}.fields", f"{path!r} is no path such as value or disks.free")
+            raise ToolInvalid(f"{place}.fields", f"{path!r} is no path into a result, such as value or disks.free")
     for path in (*extras.sandbox.read, *extras.sandbox.write) if extras.sandbox else ():
         if not path.startswith(("/", STATE)):
             raise ToolInvalid(f"{place}.sandbox", f"{path!r} is no absolute path, nor below {STATE}")
@@ -82,7 +88,8 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
 
 def check_number(place: str, parameters: Args, key: str) -> None:
     if key not in shapes_of(parameters):
-        raise ToolInvalid(place, f"{key!r} is not a parameter")
+        known = ", ".join(shapes_of(parameters)) or "none"
+        raise ToolInvalid(place, f"{key!r} is not a parameter; there are {known}")
     kinds = shape_of(parameters, key).get("type")
     if not NUMBERS & set(kinds if isinstance(kinds, list) else [kinds]):
         raise ToolInvalid(place, f"{key!r} is no number, so it has no range")

@@ -11,7 +11,7 @@ from rea_edge.records import Args
 def supported(place: str, declared: object) -> Args:
     """The same schema. Raises ToolInvalid where a call could not be validated by it."""
     if not isinstance(declared, dict):
-        raise ToolInvalid(place, f"{declared!r} is not a schema")
+        raise ToolInvalid(place, f"expected a JSON Schema, got {declared!r:.100}")
     schema.compile(declared, place=place)
     return declared
 

@@ -9,6 +9,7 @@ import tomllib
 import msgspec
 
 from rea_edge.errors import ToolInvalid
+from rea_edge.keys import expected
 from rea_edge.parameters import PLACE, shape_of, shapes_of
 from rea_edge.records import Args, Tool, ToolKind
 from rea_edge.tool import KEYS, MORE_KEYS, NAME, PARAMETER_NAME, check_keys, checked_pair, first_line
@@ -43,7 +44,7 @@ def from_table(source: str, name: str, table: object) -> Tool:
         raise ToolInvalid(
             f"{place}.retain", "is never set: a broker would repeat the message at each start of the device"
         )
-    check_keys(place, keys.get("effect"), keys["timeout_s"], keys["retries"], keys["device"], unsupported)
+    check_keys(place, keys.get("effect"), keys["timeout_s"], keys["retries"], keys["device"], unsupported, TABLE_KEYS)
     parameters = closed_object(place, keys["parameters"])
     declared = {
         "name": name,
@@ -87,7 +88,7 @@ def with_env(tool: Tool, place: str, env: object) -> Tool:
     every user of the machine, its environment by its own user alone."""
     place = f"{place}.env"
     if not isinstance(env, dict) or not all(isinstance(name, str) for name in env.values()):
-        raise ToolInvalid(place, f'{env!r} is not a table of VARIABLE = "name of a secret"')
+        raise ToolInvalid(place, expected("env", env))
     for variable in env:
         if not VARIABLE.fullmatch(variable) or variable in PASSED_ON or variable.startswith(("REA_", "LD_")):
             ours = f"{VARIABLE.pattern}, and not {', '.join(PASSED_ON)}, REA_... or LD_..."
@@ -99,14 +100,14 @@ def with_env(tool: Tool, place: str, env: object) -> Tool:
 
 def described(place: str, description: object) -> str:
     if not isinstance(description, str):
-        raise ToolInvalid(f"{place}.description", "there is no description; its first line is what the model reads")
+        raise ToolInvalid(f"{place}.description", expected("description", description))
     return first_line(f"{place}.description", description)
 
 
 def examples(place: str, pairs: object, parameters: Args) -> list[Args]:
     place = f"{place}.examples"
     if not isinstance(pairs, list):
-        raise ToolInvalid(place, "is not a list of [what is said, arguments]")
+        raise ToolInvalid(place, expected("examples", pairs))
     checked = [checked_pair(place, tuple(pair) if isinstance(pair, list) else pair) for pair in pairs]
     return [{"say": say, "answer": checked_answer(place, answer, parameters)} for say, answer in checked]
 
@@ -115,7 +116,7 @@ def closed_object(place: str, schema: object) -> Args:
     """The parameters of a command tool."""
     place = f"{place}.parameters"
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-        raise ToolInvalid(place, 'is not a schema with type = "object"')
+        raise ToolInvalid(place, expected("parameters", schema))
     properties = schema.get("properties", {})
     required = schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
@@ -135,7 +136,7 @@ def closed_object(place: str, schema: object) -> Args:
 def checked_command(place: str, command: object, parameters: Args) -> list[str]:
     place = f"{place}.command"
     if not isinstance(command, list) or not command or not all(isinstance(part, str) for part in command):
-        raise ToolInvalid(place, "is not a list of texts, the program first")
+        raise ToolInvalid(place, expected("command", command))
     if PLACE.search(command[0]) or not command[0]:
         raise ToolInvalid(place, "the program itself cannot be a parameter")
     used = {name for part in command for name in PLACE.findall(part)}

@@ -182,7 +182,19 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("[nod]\nid = 1", "nod: unknown key"),
-        ("[broker]\nqos = 2", "broker.qos: unknown key"),
+        (
+            "[broker]\nqos = 2",
+            "broker.qos: unknown key; there are url, insecure, root, username, password_file, ca_file",
+        ),
+        ("[memory]\nsoft = 2", "memory.soft: unknown key; there are soft_mib, hard_mib, tool_mib"),
+        (
+            "[task.x.limits]\nlives = 9",
+            "task.x.limits.lives: unknown key; there are steps, tokens, answer_tokens, tool_s",
+        ),
+        (
+            "[gate.set_pump]\nranges = {percent = 80}",
+            "gate.set_pump.ranges.percent: expected [least, most], such as [0, 80]",
+        ),
         ("[task.x]\ntool = []", "task.x.tool: unknown key"),
         ("[task.x.limits]\nqueue = 1", "task.x.limits.queue: unknown key"),
         ("[limits]\nsteps = 'x'", "limits.steps: expected int, got str"),

@@ -200,7 +200,7 @@ TABLE = '[t]\ndescription = "A tool."\neffect = "read"\ncommand = ["true"]\n'
     [
         pytest.param('needs = ["k"]', "needs and env must name the same secrets", id="no variable for it"),
         pytest.param('env = {K = "k"}', "needs and env must name the same secrets", id="not declared"),
-        pytest.param('needs = ["k"]\nenv = "K"', "VARIABLE", id="no table"),
+        pytest.param('needs = ["k"]\nenv = "K"', "a table of environment variables", id="no table"),
         pytest.param('needs = ["k"]\nenv = {PATH = "k"}', "cannot be given", id="ours"),
         pytest.param('needs = ["k"]\nenv = {LD_PRELOAD = "k"}', "cannot be given", id="the loader's"),
         pytest.param('needs = ["k"]\nenv = {"A=B" = "k"}', "cannot be given", id="no variable"),
