@@ -71,10 +71,11 @@ class Approvals:
             seconds=needed.seconds,
             until_s=round(self._lived_s() + needed.seconds, 3),
             shown=shown,
-            risk=approval.RISK[effect] + (f"; it costs {cost:g}" if (cost := self._cost(act.call.name, tools)) else ""),
+            risk=approval.RISK[effect] + (f"; it costs {cost:g}" if (cost := self.cost(act.call.name, tools)) else ""),
         )
 
-    def _cost(self, name: str, tools: Mapping[str, Tool]) -> float:
+    def cost(self, name: str, tools: Mapping[str, Tool]) -> float:
+        """What a call of this tool costs on this node."""
         return gate.cost_of(rule for rule in (tools[name].rule, self._settings.gates.get(name)) if rule is not None)
 
     def faults(self, tools: Mapping[str, Tool]) -> list[str]:

@@ -8,13 +8,14 @@ import msgspec
 
 from rea_edge import __version__, unsettled
 from rea_edge.config import Endpoint, Settings, config_hash, public
+from rea_edge.daemon import card as cards
 from rea_edge.daemon.approvals import Approvals
 from rea_edge.errors import RequestRefused
 from rea_edge.journal import followed, readable, run_from
 from rea_edge.records import Event, Run, Tool
 from rea_edge.report import LINE_MAX, STATE_FILE, Report, cut, line, rfc3339, state_word, words
 from rea_edge.store import Reading, RunKind, RunRow, Store
-from rea_edge.wire import PUBLISH_MAX, BudgetLeft, NodeStatus, QueryRequest, TaskEvent
+from rea_edge.wire import BudgetLeft, NodeStatus, QueryRequest, TaskEvent
 
 if TYPE_CHECKING:
     from rea_edge.marks import Marks
@@ -82,22 +83,11 @@ class View:
         )
 
     def card(self) -> bytes:
-        """What this node can do. Where the tools do not fit, only their names stay: `query tools` has the rest."""
-        tools = [
-            {
-                "name": tool.name,
-                "effect": tool.effect,
-                "description": tool.description,
-                "parameters": tool.parameters,
-                **self._confirmed(tool.name),
-            }
-            for tool in self._sorted_tools()
-        ]
+        """What this node can do."""
         card: dict[str, object] = {
             "v": 1,
             "version": __version__,
             "epoch": self._store.epoch,
-            "tools": tools,
             "tools_hash": self._tools_hash(),
             "endpoints": [
                 {"name": one.name, "model": one.model, "protocol": one.protocol, "exam": self._exams(one)}
@@ -109,19 +99,7 @@ class View:
             "at": self._report.at(),
             "until": self._report.until(),
         }
-        payload = msgspec.json.encode(card)
-        if len(payload) > PUBLISH_MAX:
-            card["tools"] = [{"name": tool.name, "effect": tool.effect} for tool in self._sorted_tools()]
-            card["cut"] = "the tools are in query tools"
-            payload = msgspec.json.encode(card)
-        return payload
-
-    def _confirmed(self, name: str) -> dict[str, str]:
-        """Whether a tool waits for a person's yes, and why it never runs where nobody can give that."""
-        needed, why = self._approvals.terms(name, self._tools()), self._approvals.hindrance(name, self._tools())
-        if needed.confirm == "never":
-            return {}
-        return {"confirm": needed.confirm, **({"never_runs": why} if why else {})}
+        return cards.fitted(card, [cards.told(tool, self._settings, self._approvals) for tool in self._sorted_tools()])
 
     def health(self) -> bytes:
         now = {"at": self._report.at(), "until": self._report.until(HEALTH_KEEP_S), "up_ms": self._report.up_ms()}
@@ -148,7 +126,9 @@ class View:
             case "config":
                 return public(self._settings), None
             case "tools":
-                return _page(self._sorted_tools(), request, lambda tool: msgspec.structs.replace(tool, source=""))
+                return _page(
+                    self._sorted_tools(), request, lambda tool: cards.row(tool, self._settings, self._approvals)
+                )
             case "tasks":
                 before = request.after or None
                 rows = self._store.runs(request.limit, before=before, who=owner, kind="task")

@@ -78,6 +78,24 @@ def expanded(path: str) -> str:
     return path.replace(STATE, os.environ.get("REA_STATE_DIR", ""), 1) if path.startswith(STATE) else path
 
 
+class Unmet(Struct, frozen=True):
+    """What this machine cannot do of a tool's sandbox; `whole`: nothing of it."""
+
+    why: str
+    whole: bool
+
+
+def unmet(tool: Tool) -> Unmet | None:
+    if tool.sandbox is None:
+        return None
+    known = landlock.version()
+    if known < 1:
+        return Unmet("this kernel has no Landlock to shut it in", whole=True)
+    if known < landlock.TCP_SINCE and not tool.sandbox.network:
+        return Unmet(f"this kernel's Landlock (version {known}) keeps it off no network", whole=False)
+    return None
+
+
 def lacking(tools: Iterable[Tool], user: str) -> list[str]:
     """What this machine cannot do of what tools and settings ask for, in words for the operator."""
     shut = [tool for tool in tools if tool.sandbox is not None]

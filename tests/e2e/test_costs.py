@@ -1,5 +1,7 @@
 """What calls cost: charged before they start, kept over kills, and never more than the limit, in tasks and direct calls."""
 
+import json
+
 from rea_edge.emulated.endpoint import ScriptedEndpoint
 from tests.brokers import AnyBroker, Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
@@ -95,6 +97,11 @@ def test_the_node_can_raise_a_cost_and_what_costs_is_not_tried_again(
         assert "forecast costs 6, and 5 of 5 are left" in refused.error.message
         assert client.ask("call", {"args": {"to": "ann"}}, "text").ok
         assert not house.ledger("forecast")
+    with house.client() as client:
+        card = client.hear(client.topics.all("card"), 10.0)
+        assert card is not None
+        costs = {tool["name"]: tool["cost"] for tool in json.loads(card.payload)["tools"]}
+        assert costs == {"forecast": 6, "text": 0.2, "warm": 3}
 
 
 def test_a_dry_run_costs_nothing_and_runs_nothing_that_costs(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
