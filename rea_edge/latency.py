@@ -17,7 +17,10 @@ LEAST = 20  # calls: of fewer nobody can tell what one in twenty takes
 OLD_S = 3600.0  # a tool that is called no more is not reproached for ever
 SHOWN = 200  # tools in the figures, so that these fit into a message
 # Nothing ran, or not to its end: says nothing of how long the tool takes.
-NOT_RUN = frozenset({"bad_args", "unknown_tool", "no_host", "busy", "unconfined", "missing_program", "cancelled"})
+NOT_RUN = frozenset({
+    "bad_args", "unknown_tool", "no_host", "busy", "unconfined", "missing_program", "cancelled", "no_broker", "offline",
+    "denied_by_broker", "not_sent",
+})  # fmt: skip
 
 
 class Taken(Struct, frozen=True, kw_only=True):

@@ -11,13 +11,13 @@ import msgspec
 
 from rea_edge import approval
 from rea_edge.cancel import Cancel
+from rea_edge.cli.explain import explained, missing_program
 from rea_edge.cli.found import Found, tell
 from rea_edge.cli.readings import show_readings
 from rea_edge.config import DEFAULT_FILE, Access, Settings, load
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.daemon.misnamed import misnamed
 from rea_edge.daemon.view import trace
-from rea_edge.device.message import qos_of
 from rea_edge.device.topic import without_reaching
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.endpoints import client_of
@@ -136,18 +136,10 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
         needed = approval.terms(tool.rule, settings.gates.get(tool.name))
         if why := approval.hindrance(needed, tool.name, settings.access.identity):
             yield Found(f"approval of {tool.name}", False, why)
-        yield Found(f"tool {tool.name}", True, f"{tool.effect}, {tool.timeout_s:g} s, {_way(tool)}from {tool.source}")
-
-
-def _way(tool: Tool) -> str:
-    """How an MQTT tool speaks with its device; empty for others."""
-    said = tool.exchange
-    if said is None:
-        return ""
-    parts = [f"publishes {said.publish} (QoS {qos_of(tool)})"] if said.publish else []
-    parts += [f"awaits {said.reply}"] if said.reply else []
-    parts += [f"looks at {one.topic}" for one in said.availability]
-    return ", ".join(parts) + ", "
+        told, missing = explained(tool, settings), missing_program(tool)
+        heard = f"{told.way}, " if told.way else ""
+        words = missing or f"{tool.effect}, {tool.timeout_s:g} s, {heard}from {tool.source}"
+        yield Found(f"tool {tool.name}", not missing, words, told)
 
 
 def _broker(settings: Settings) -> Iterator[Found]:

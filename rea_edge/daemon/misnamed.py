@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from rea_edge.config import Settings
 from rea_edge.daemon.gates import rule_faults
 from rea_edge.records import Tool
+from rea_edge.rules import criterion_of
+from rea_edge.toolhost.probes import wrong_in
 
 
 def misnamed(settings: Settings, tools: Mapping[str, Tool]) -> list[str]:
@@ -22,5 +24,11 @@ def misnamed_tools(settings: Settings, tools: Mapping[str, Tool]) -> list[str]:
             f"task.{kind}.done_when: there is no tool {wanted.tool!r}"
             for wanted in one.done_when
             if wanted.tool not in tools
+        ]
+        found += [
+            f"task.{kind}.done_when[{place}]{wrong}"
+            for place, wanted in enumerate(one.done_when)
+            if wanted.tool in tools
+            for wrong in wrong_in(criterion_of(wanted), tools[wanted.tool])
         ]
     return found

@@ -5,7 +5,8 @@ Looked at once all files are loaded, by the daemon: no file knows the others.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rea_edge.parameters import needed_in, shapes_of
+from rea_edge.errors import DecisionRejected
+from rea_edge.parameters import PLACE, needed_in, shape_of, shapes_of
 from rea_edge.records import Args, Criterion, Tool
 
 
@@ -32,15 +33,55 @@ def wrong_with(probe: Criterion, tools: Mapping[str, Tool]) -> Iterator[str]:
         return
     if read.rule is not None and read.rule.cost:
         yield f".tool: {probe.tool!r} costs {read.rule.cost:g}, and what is read so must be free"
-    taken = shapes_of(read.parameters)
-    for name in probe.args:
-        if name not in taken:
-            yield f".args.{name}: {read.name} has no such parameter; it has {', '.join(taken) or 'none'}"
+    yield from wrong_in(probe, read)
     for name in needed_in(read.parameters):
         if name not in probe.args:
             yield f".args: {read.name} needs {name!r}"
-    if probe.path and read.returns is not None and not _leads_somewhere(read.returns, probe.path.split(".")):
-        yield f".path: a result of {read.name} has no {probe.path!r}"
+
+
+def wrong_in(asked: Criterion, tool: Tool) -> Iterator[str]:
+    """What this tool cannot have been called with, or never gives; the same for criteria of tasks."""
+    taken = shapes_of(tool.parameters)
+    for name in asked.args:
+        if name not in taken:
+            yield f".args.{name}: {tool.name} has no such parameter; it has {', '.join(taken) or 'none'}"
+    yield from _refused(asked.args, tool)
+    if asked.path and tool.returns is not None and not _leads_somewhere(tool.returns, asked.path.split(".")):
+        yield f".path: a result of {tool.name} has no {asked.path!r}"
+    known = _values_at(tool.returns or {}, asked.path.split(".") if asked.path else [])
+    if known and asked.op in ("==", "!=") and not _is_place(asked.value) and asked.value not in known:
+        yield f": {tool.name} never gives {asked.value!r} there; it gives {', '.join(map(str, known))}"
+
+
+def _refused(args: Args, tool: Tool) -> Iterator[str]:
+    """Values that this tool would refuse, each by itself."""
+    taken = shapes_of(tool.parameters)
+    literal = {name: value for name, value in args.items() if name in taken and not _is_place(value)}
+    if not literal:
+        return
+    from rea_edge import schema  # a node whose tools ask for nothing does without
+
+    for name, value in literal.items():
+        alone = {**tool.parameters, "properties": {name: taken[name]}, "required": []}
+        try:
+            valid = schema.compile(alone, place="").check({name: value})
+        except DecisionRejected as exc:
+            yield f".args.{name}: {tool.name} does not take {value!r}: {exc.message}"
+        else:
+            if valid != {name: value}:
+                yield f".args.{name}: {tool.name} takes that as {valid!r}: write it so"
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, str) and PLACE.fullmatch(value) is not None
+
+
+def _values_at(shape: Args, keys: Sequence[str]) -> Sequence[object]:
+    """The values that a schema lists at a path; none where it does not."""
+    for key in keys:
+        shape = shape_of(shape, key)
+    listed = shape.get("enum")
+    return listed if isinstance(listed, list) else ()
 
 
 def _leads_somewhere(shape: Args, keys: Sequence[str]) -> bool:

@@ -98,6 +98,38 @@ def test_the_commands_of_a_day(mosquitto: Mosquitto, make_house: MakeHouse) -> N
             assert words in checked.stdout
 
 
+PROGRAMS = """
+[restart]
+description = "Restart it."
+effect = "once"
+command = ["no-such-program", "{unit}"]
+[restart.parameters]
+required = ["unit"]
+properties.unit = {enum = ["nginx", "ssh"]}
+"""
+
+
+def test_check_explains_each_tool_and_finds_a_program_that_is_not_there(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto, extra="[gate.turn]\nranges = {percent = [0, 80]}")
+    settings = house.config.read_text()
+    checked = house.run_command("check", "--config", str(house.config))
+    assert checked.returncode == 0
+    assert (
+        "  percent: a whole number from 0 to 80 (the tool itself takes a whole number from 0 to 100)\n"
+        in checked.stdout
+    )
+    (house.folder / "programs.toml").write_text(PROGRAMS)
+    house.config.write_text(settings.replace('devices.py"]', f'devices.py", "{house.folder / "programs.toml"}"]'))
+    checked = house.run_command("check", "--config", str(house.config), "--json")
+    assert checked.returncode == 78
+    tools = {one["tool"]["name"]: one for one in json.loads(checked.stdout) if "tool" in one}
+    assert not tools["restart"]["ok"] and "is nowhere in PATH" in tools["restart"]["words"]
+    assert tools["restart"]["tool"]["arguments"] == [{"name": "unit", "takes": 'one of "nginx", "ssh"'}]
+    assert tools["turn"]["ok"] and tools["turn"]["tool"]["risk"].startswith("it acts")
+
+
 MISNAMED = """
 [access]
 identity = "broker"
@@ -113,7 +145,7 @@ only_if = [{tool = "look", args = {nam = "tank"}, path = "level", op = "<", valu
 
 [task.fix]
 tools = ["look", "rnig"]
-done_when = [{tool = "lok", path = "level", op = "<", value = 60}]
+done_when = [{tool = "lok", path = "level", op = "<", value = 60}, {tool = "look", args = {name = "tnak"}, equals = 1}]
 """
 
 
@@ -128,6 +160,8 @@ def test_check_names_what_settings_call_by_a_name_that_no_tool_has(mosquitto: Mo
             "access.callers.rnig: there is no such tool",
             "task.fix.tools: there is no tool 'rnig'",
             "task.fix.done_when: there is no tool 'lok'",
+            "task.fix.done_when[1].args.name: look does not take 'tnak': "
+            '`name` must be one of "pipe", "tank", got "tnak"',
             "gate.rnig: there is no tool of this name",
             "gate.turn.ranges.percnt: turn has no such parameter; it has percent",
             "gate.turn.requires: there is no tool 'lok'",

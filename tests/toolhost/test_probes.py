@@ -8,7 +8,7 @@ from rea_edge.records import Criterion
 from tests.toolhost.rig import started
 
 READS = '''
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 
 class Level(TypedDict):
@@ -19,6 +19,12 @@ class Level(TypedDict):
 def look(name: str, deep: bool = False) -> Level:
     """Look."""
     return {"percent": 1}
+
+
+@tool(effect="read")
+def mode() -> Literal["on", "off"]:
+    """Look at the switch."""
+    return "on"
 
 
 @tool(effect="read", cost=2)
@@ -93,6 +99,16 @@ def test_both_kinds_of_tool_name_their_probe(tmp_path: Path) -> None:
             id="one that acts",
         ),
         pytest.param(
+            '{"tool": "mode", "equals": "onn"}',
+            "bolt.verify: mode never gives 'onn' there; it gives off, on",
+            id="no value of its",
+        ),
+        pytest.param(
+            '{"tool": "look", "args": {"name": "x", "deep": "very"}, "equals": 1}',
+            "bolt.verify.args.deep: look does not take 'very'",
+            id="an argument of another type",
+        ),
+        pytest.param(
             '{"tool": "pay", "equals": 1}', "bolt.verify.tool: 'pay' costs 2, and what is read so", id="one that costs"
         ),
         pytest.param(
@@ -116,7 +132,7 @@ def test_both_kinds_of_tool_name_their_probe(tmp_path: Path) -> None:
 def test_a_probe_that_cannot_be_asked_is_refused_with_its_place(tmp_path: Path, verify: str, words: str) -> None:
     source = f'@tool(effect="once", verify={verify})\ndef bolt(name: str) -> int:\n    """Bolt."""\n    return 1\n'
     with started(tmp_path, {"reads.py": READS, "bad.py": source}) as rig:
-        assert set(rig.tools) == {"look", "pay", "turn"}
+        assert set(rig.tools) == {"look", "mode", "pay", "turn"}
         (fault,) = rig.loaded.faults
         assert "bad.py" in fault and words in fault, fault
 
