@@ -96,7 +96,7 @@ def test_a_reply_that_is_compared_as_a_whole_needs_no_path() -> None:
     pytest.param("publish = 'a/b'\ncommand = ['true']", ".publish", "beside command", id="two kinds at once"),
     pytest.param("publish = 'a/b'\nretain = true", ".retain", "never set", id="retained"),
     pytest.param("publish = 'a/b'\nsandbox = {}", ".sandbox", "runs on this machine", id="a sandbox"),
-    pytest.param("publish = 'a/b'\nquality = 1", "", "'quality' is not a key", id="another key"),
+    pytest.param("publish = 'a/b'\nquality = 1", ".quality", "'quality' is not a key", id="another key"),
     pytest.param("publish = 5", ".publish", "5 is not a topic", id="a number as a topic"),
     pytest.param("publish = ''", ".publish", "empty", id="an empty topic"),
     pytest.param("publish = 'a/+/b'", ".publish", "wildcard", id="a wildcard"),
