@@ -134,6 +134,7 @@ def test_a_sensor_that_is_gone_or_silent_says_so(board: Path) -> None:
     settings = {"REA_TOOL_BOARD_ROOT": str(board), "REA_TOOL_BOARD_SENSORS": "tank=28-000000000000"}
     said = refusal("board.py", "board_sensor", {"name": "tank"}, **settings)
     assert "the sensor 28-000000000000 is not there; there is coretemp_fan1, " in said
+    assert "w1_slave" not in said, "a thermometer is there once, by its id"
     (board / "sys/bus/w1/devices/28-0316a2794fff/temperature").write_text("")
     said = refusal("board.py", "board_sensor", {"name": "28-0316a2794fff"}, **settings)
     assert "does not answer" in said and "reads ''" in said

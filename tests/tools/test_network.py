@@ -160,8 +160,10 @@ def test_simulated_addresses_are_those_of_its_file(tmp_path: Path) -> None:
     os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("unshare")), reason="needs root, ip and unshare"
 )
 def test_a_real_kernel_tells_every_address_and_the_way_out() -> None:
-    words = json.dumps([("network_addresses", {}), ("network_route", {}), ("wifi_signal", {})])
+    pings = [("reach_host", {"host": host}) for host in ("four", "six", "nobody")]
+    words = json.dumps([("network_addresses", {}), ("network_route", {}), ("wifi_signal", {}), *pings])
     script = """
+    ip link set lo up && sysctl -q -w net.ipv4.ping_group_range="0 0" || exit 77
     ip link add left type veth peer name right && ip link set left up && ip link set right up || exit 77
     for address in 192.0.2.7/24 192.0.2.8/24; do ip address add $address dev left || exit; done
     ip -6 address add 2001:db8::7/64 dev left nodad || exit
@@ -169,15 +171,16 @@ def test_a_real_kernel_tells_every_address_and_the_way_out() -> None:
     ip route add default via 192.0.2.1 metric 50 || exit
     exec "$@"
     """
+    hosts = {"REA_TOOL_NETWORK_HOSTS": "four=127.0.0.1,six=[::1],nobody=192.0.2.99"}
     command = [sys.executable, "-c", RUN, str(TOOLS / "network.py"), words]
     done = subprocess.run(
         ["unshare", "--net", "sh", "-c", script, "sh", *command],
-        env={"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "PYTHONPATH": str(ROOT)},
+        env={"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "PYTHONPATH": str(ROOT), **hosts},
         capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
     if done.returncode == 77:
         pytest.skip(f"no interface can be made here: {done.stderr}")
-    addresses, route, wifi = map(json.loads, done.stdout.splitlines())
+    addresses, route, wifi, four, six, nobody = map(json.loads, done.stdout.splitlines())
     found = {(entry["interface"], entry["address"]) for entry in addresses["addresses"]}
     assert found >= {
         ("left", "192.0.2.7/24"), ("left", "192.0.2.8/24"), ("left", "2001:db8::7/64"), ("right", "198.51.100.1/32"),
@@ -185,3 +188,5 @@ def test_a_real_kernel_tells_every_address_and_the_way_out() -> None:
     assert all(name != "lo" for name, _ in found)
     assert route == {"present": True, "interface": "left", "gateway": "192.0.2.1", "metric": 50}
     assert wifi == {"strength": "none", "dbm": None}
+    assert (four["why"], six["why"]) == ("answered", "answered")
+    assert nobody["reachable"] is False and nobody["why"] in ("silent", "no_route")

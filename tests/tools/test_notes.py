@@ -1,12 +1,13 @@
 """Notes on a real file: found again, written once, never half, never without end."""
 
+import fcntl
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.tools.calling import call, refusal, results, start
+from tests.tools.calling import call, refusal, results, start, until
 
 
 @pytest.fixture
@@ -97,6 +98,26 @@ def test_notes_side_by_side_are_all_kept(file: Path) -> None:
     for process in [start("notes.py", calls, REA_TOOL_NOTES_FILE=str(file)) for _ in range(3)]:
         assert len(results(process)) == 10
     assert len([line for line in file.read_text().splitlines() if json.loads(line)]) == 30
+
+
+def waiting() -> list[str]:
+    """The locks that somebody waits for, as the kernel tells them."""
+    return [line for line in Path("/proc/locks").read_text().splitlines() if "->" in line]
+
+
+def test_a_writer_waits_for_the_one_before_it(file: Path) -> None:
+    write(file, "first")
+    with file.with_name(file.name + ".lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = start("notes.py", [("write_note", {"text": "third"})], REA_TOOL_NOTES_FILE=str(file))
+        try:
+            until(lambda: any(f" {process.pid} " in line for line in waiting()))
+            file.write_text(file.read_text() + json.dumps({"id": "", "at": 1.0, "text": "second"}) + "\n")
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert results(process) == [{"kept": 3}]
+        finally:
+            process.kill()
+            process.wait()
 
 
 def test_without_a_named_file_the_notes_are_in_the_state_folder(tmp_path: Path) -> None:
