@@ -39,7 +39,7 @@ def terms(declared: Rule | None, configured: Rule | None) -> Terms:
     return Terms(confirm=confirm, approvers=configured.approvers, seconds=configured.approve_s)
 
 
-def hindrance(needed: Terms, name: str, identity: Literal["none", "broker"]) -> str | None:
+def hindrance(needed: Terms, name: str, identity: Literal["none", "broker", "keys"]) -> str | None:
     """Why nobody can say yes to this tool on this node, or None."""
     if needed.confirm == "never":
         return None

@@ -21,6 +21,8 @@ from rea_edge.dial import link_settings, person_client_id
 from rea_edge.errors import NodeSilent, RequestRefused
 from rea_edge.intake import BODY_KEYS
 from rea_edge.mqtt import Incoming, Link, Outgoing, Session
+from rea_edge.report import rfc3339
+from rea_edge.signature import signature
 from rea_edge.topics import APPROVERS, Topics, What
 from rea_edge.wire import PAYLOAD_MAX, AskShown, NodeStatus, Reply, TaskEvent, TaskState
 
@@ -30,6 +32,7 @@ QUIET_S = 10.0  # without a word of a running task before the node is asked how 
 POLL_S = 0.2  # how soon a refusal by the broker is noticed
 _REFUSED = 128  # MQTT 5 reason codes from here on are failures
 LOGIN = "the login is username and password_file of [broker] in client.toml, or REA_EDGE_USERNAME and REA_EDGE_PASSWORD_FILE"
+EPOCH_S = 3.0  # that a signed request waits for the node's status, which names its state
 INBOX = 1000  # messages that wait to be read; live events beyond it are dropped
 
 
@@ -46,6 +49,7 @@ class Client:
         self.topics = Topics(settings.broker.root, settings.node)
         self._silent_s = silent_s
         self._url = settings.broker.url
+        self._key = bytes.fromhex(settings.signing_key.reveal()) if settings.signing_key else None
         self._up = queue.Queue[None]()
         self._inbox = queue.Queue[Incoming](INBOX)
         self._asks: dict[str, bytes] = {}  # by topic: what waits for a person
@@ -91,10 +95,10 @@ class Client:
         node is too busy: a long listing is many.
         """
         request_id = str(keys.get("id") or new_id())
-        payload = msgspec.json.encode({"id": request_id, **keys})
+        topic = self.topics.send(self.who, what, leaf)
+        payload = self._written(topic, {"id": request_id, **keys})
         end_s = time.monotonic() + self._silent_s + wait_s
         wanted = self.topics.reply(self.who, request_id)
-        topic = self.topics.send(self.who, what, leaf)
         for message in self._until(end_s, lambda: self._send(topic, payload)):
             if message.topic == wanted and not message.retained:
                 reply = msgspec.json.decode(message.payload, type=Reply)
@@ -106,7 +110,8 @@ class Client:
 
     def send(self, what: What, keys: Mapping[str, object], leaf: str = "") -> None:
         """Send a request once and do not wait for what comes of it."""
-        self._send(self.topics.send(self.who, what, leaf), msgspec.json.encode(keys))
+        topic = self.topics.send(self.who, what, leaf)
+        self._send(topic, self._written(topic, keys))
 
     def data(self, what: What, keys: Mapping[str, object], leaf: str = "", *, wait_s: float = 0.0) -> object:
         """As `ask`, but gives the data and raises `RequestRefused` for an error."""
@@ -123,8 +128,8 @@ class Client:
         task_id = str(keys.get("id") or new_id())
         request = {"id": task_id, **keys}
         wanted = body_hash({key: request[key] for key in BODY_KEYS if key in request})
-        payload = msgspec.json.encode(request)
         topic = self.topics.send(self.who, "task")
+        payload = self._written(topic, request)
         end_s = time.monotonic() + self._silent_s
         self._early.clear()
         for message in self._until(end_s, lambda: self._send(topic, payload)):
@@ -232,6 +237,17 @@ class Client:
                 yield self._inbox.get(timeout=max(0.0, min(end_s - now_s, POLL_S)))
             except queue.Empty:
                 continue
+
+    def _written(self, topic: str, keys: Mapping[str, object]) -> bytes:
+        """The bytes of a request: signed, where there is a key, with the time and the state it is meant for."""
+        if self._key is None:
+            return msgspec.json.encode(keys)
+        self._have_status.wait(EPOCH_S)
+        # The broker may have made the status up: then the node refuses the request, and nothing else comes of it.
+        known = self._known().epoch if self._status is not None else ""
+        epoch = {"epoch": known} if known else {}
+        signed = {"id": new_id(), "sent_at": rfc3339(time.time()), **epoch, **keys}
+        return msgspec.json.encode({**signed, "sig": signature(self._key, topic, signed)})
 
     def _send(self, topic: str, payload: bytes) -> None:
         # The node could not tell whose it was: of what is too large it reads no id.

@@ -22,6 +22,7 @@ from rea_edge.journal import Journal, encode, run_from
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import CancelAsked, Frozen, Job, Run
 from rea_edge.report import Report
+from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Store
 from rea_edge.topics import Inbound, Topics
 from rea_edge.wire import (
@@ -90,6 +91,7 @@ class Sender(Frozen, frozen=True, kw_only=True):
     id: str | None
     response_topic: str = ""
     correlation: bytes = b""
+    sig: str = ""  # of a request whose signature is right
 
 
 class Mailbox:
@@ -110,6 +112,7 @@ class Mailbox:
         access: Access,
         fairness: Fairness,
         asks: Asks,
+        signers: Signers,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -123,6 +126,7 @@ class Mailbox:
         self._access = access
         self._fairness = fairness
         self._asks = asks
+        self._signers = signers
         self._controls = Controls(
             store=store,
             journal=journal,
@@ -144,6 +148,7 @@ class Mailbox:
                 incoming.payload, plain_mode=self._access.plain_text if inbound.what == "task" else None
             )
             sender = self._sender(inbound, incoming, letter.id)
+            sender = self._signed(sender, inbound, incoming, letter)
             self._take(inbound, incoming, letter, sender)
         except RequestRefused as refused:
             self._refuse(sender, refused)
@@ -173,6 +178,13 @@ class Mailbox:
             correlation=incoming.correlation or b"",
         )
 
+    def _signed(self, sender: Sender, inbound: Inbound, incoming: Incoming, letter: intake.Letter) -> Sender:
+        """Before anything else is looked at: what he has not signed is not his, whatever it asks."""
+        self._signers.check(incoming.topic, inbound, letter)
+        if not self._signers.signs(inbound.who):
+            return sender
+        return msgspec.structs.replace(sender, sig=str(letter.keys["sig"]))
+
     def _take(self, inbound: Inbound, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         # Whose word counts for a call is asked of that call.
         if inbound.what != "say" and not self._access.admits(inbound.who):
@@ -187,7 +199,7 @@ class Mailbox:
             case "query":
                 self._pace("query", inbound.who)
                 query = intake.as_request(letter.keys, QueryRequest)
-                self._check(incoming, query, "query")
+                self._check(inbound.who, incoming, query, "query")
                 data, next_ = self._desk.query(inbound.who, inbound.leaf, query)
                 reply = Reply(for_="query", id=query.id, ok=True, data=data, next=next_, at=self._report.at())
                 self._answer(sender, reply)
@@ -196,16 +208,19 @@ class Mailbox:
             case "say":
                 self._take_say(inbound.who, incoming, letter, sender)
 
-    def _check(self, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
+    def _check(self, who: str, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
         self._check_kept(incoming, request)
-        self._check_age(incoming, request, what)
+        self._check_age(who, incoming, request, what)
 
     def _check_kept(self, incoming: Incoming, request: Request) -> None:
         if incoming.retained:
             raise RequestRefused("retained_refused", "a request must not be retained: it would come again for ever")
         intake.check_epoch(request, self._store.epoch)
 
-    def _check_age(self, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
+    def _check_age(self, who: str, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
+        if self._signers.signs(who):
+            self._signers.check_age(who, request, what, self._clock())
+            return
         waited_s = self._away_s(incoming) if incoming.waited else None
         expires = incoming.expires_in_s is not None
         intake.check_age(request, what, waited_s=waited_s, expires=expires, now=self._clock())
@@ -221,17 +236,17 @@ class Mailbox:
             self._check_kept(incoming, request)
             intake.check_task(request)
             made = self._desk.job_of_task(who, request, letter.plain)
-            self._check_age(incoming, request, "query" if made.mode == "query" else "task")
+            self._check_age(who, incoming, request, "query" if made.mode == "query" else "task")
             return msgspec.structs.replace(made, trace=request.trace or "", via=tuple(request.via or ()))
 
-        self._accept_run("task", who, task_id, body, job)
+        self._accept_run("task", who, task_id, body, job, request.sent_at)
 
     def _take_call(self, inbound: Inbound, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         request = intake.as_request(letter.keys, CallRequest)
         body = intake.call_hash(inbound.leaf, request.args, dry_run=request.dry_run)
 
         def job() -> Job:
-            self._check(incoming, request, "call")
+            self._check(inbound.who, incoming, request, "call")
             made = self._desk.job_of_call(inbound.who, inbound.leaf, request)
             return msgspec.structs.replace(
                 made,
@@ -241,10 +256,16 @@ class Mailbox:
                 correlation=sender.correlation,
             )
 
-        self._accept_run("call", inbound.who, request.id, body, job)
+        self._accept_run("call", inbound.who, request.id, body, job, request.sent_at)
 
     def _accept_run(
-        self, kind: Literal["task", "call"], who: str, request_id: str, body: str, job: Callable[[], Job]
+        self,
+        kind: Literal["task", "call"],
+        who: str,
+        request_id: str,
+        body: str,
+        job: Callable[[], Job],
+        sent_at: str | None,
     ) -> None:
         """One transaction: the row and what it publishes. The same body again is answered by what is known of it."""
         known = self._store.run_of(kind, who, request_id)
@@ -259,6 +280,7 @@ class Mailbox:
             cancel: CancelAsked | None = None
             with self._store.transaction() as tx:
                 known, created = tx.add_run(kind, who, request_id, body, encode(made), self._clock())
+                self._signers.note(tx, who, sent_at)
                 if created and kind == "task":
                     cancel = early.take(tx, who, request_id, self._clock())
                     if cancel is not None:
@@ -298,7 +320,10 @@ class Mailbox:
     def _take_ctl(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         self._pace("control", who)
         request = intake.as_request(letter.keys, CtlRequest)
-        self._check(incoming, request, "ctl")
+        self._check(who, incoming, request, "ctl")
+        if (said := self._signers.said_before(who, request)) is not None:
+            self._answer(sender, said)
+            return
         data = self._controls.take(who, request)
         self._wake()
         self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data=data, at=self._report.at()))
@@ -309,7 +334,7 @@ class Mailbox:
             raise RequestRefused("policy_denied", f"say: without [access] identity nobody's word counts; {named}")
         self._pace("control", who)
         request = intake.as_request(letter.keys, SayRequest)
-        self._check(incoming, request, "ctl")
+        self._check(who, incoming, request, "ctl")
         data = self._asks.say(who, request)
         self._wake()
         self._answer(sender, Reply(for_="say", id=request.id, ok=True, data=data, at=self._report.at()))
@@ -319,7 +344,10 @@ class Mailbox:
             named = 'set identity = "broker" and name some' if self._access.identity == "none" else f"{who} is none"
             raise RequestRefused("policy_denied", f"node: only for an operator of [access]; {named}")
         request = intake.as_request(letter.keys, NodeRequest)
-        self._check(incoming, request, "ctl")
+        self._check(who, incoming, request, "ctl")
+        if (said := self._signers.said_before(who, request)) is not None:
+            self._answer(sender, said)
+            return
         if request.do != "release":
             raise RequestRefused("bad_request", f"{request.do} is not supported by this version")
         lost = self._desk.release()
@@ -330,6 +358,8 @@ class Mailbox:
     def _refuse(self, sender: Sender, refused: RequestRefused) -> None:
         # Of his controls a sender is told also while he floods the node with something else.
         bucket = f"{sender.who}!" if sender.what in URGENT else sender.who
+        if self._signers.signs(sender.who) and not sender.sig:
+            bucket = f"{sender.who}?"  # somebody else's, perhaps: his own refusals are told all the same
         if not self._fairness.is_told(bucket, time.monotonic()):
             return
         log.info("event=refused what=%s who=%s id=%s code=%s", sender.what, sender.who, sender.id, refused.code)
@@ -338,6 +368,7 @@ class Mailbox:
 
     def _answer(self, sender: Sender, reply: Reply) -> None:
         """Answer from memory: a reply that is lost is asked for again by the sender's own resend."""
+        self._signers.answered(sender.sig, reply)
         payload = msgspec.json.encode(reply)
         if len(payload) > PUBLISH_MAX:
             refused = self._report.refused(

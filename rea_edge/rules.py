@@ -69,7 +69,7 @@ class NodeGate(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[gate.TOOL]` as a node has it: a declaration may ask for a yes, who gives it is the node's to say."""
 
     approvers: Annotated[tuple[str, ...], Meta(max_length=32)] = ()
-    # names of those who may say yes, never to a call of their own; needs [access] identity = "broker"
+    # names of those who may say yes, never to a call of their own; not with [access] identity = "none"
     approve_s: Annotated[float, Meta(ge=1, le=86_400)] = 120.0
     # seconds they have; no answer means no. A person must see it, look at the device, and answer
 

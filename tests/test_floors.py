@@ -22,6 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "fairness",
         "budget",
         "canonical",
+        "signature",
         "parameters",
         "condition",
         "device",
@@ -73,6 +74,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ),
     (
         "intake",
+        "signers",
         "unsettled",
         "journal",
         "report",

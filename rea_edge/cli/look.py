@@ -107,8 +107,10 @@ def _no_task(args: argparse.Namespace) -> RequestRefused:
 def _access_words(access: Access) -> str:
     if access.identity == "none":
         return "identity none: whoever may publish may send and call, and nobody operates"
-    senders = "anyone" if access.senders is None else ", ".join(access.senders) or "nobody else"
-    return f"identity broker: operators {', '.join(access.operators) or 'none'}; senders {senders}"
+    anyone = "anyone" if access.identity == "broker" else "whoever has a key"
+    senders = anyone if access.senders is None else ", ".join(access.senders) or "nobody else"
+    signed = f"; what {', '.join(access.keys)} send must be signed" if access.keys else ""
+    return f"identity {access.identity}: operators {', '.join(access.operators) or 'none'}; senders {senders}{signed}"
 
 
 def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:

@@ -100,6 +100,7 @@ def _ask(args: argparse.Namespace, screen: Screen) -> int:
     from rea_edge.config.client import client_settings
 
     flags = {"broker": args.broker, "node": args.node, "who": args.who, "config": args.config}
+    flags["signing_key_file"] = args.signing_key_file
     approver = args.command in {"asks", "approve", "deny"}
     with Client(client_settings(flags, os.environ), approver=approver) as client:
         return COMMANDS[args.command](client, args, screen)

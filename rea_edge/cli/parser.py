@@ -134,6 +134,7 @@ def _talks(commands: Commands, name: str, words: str) -> argparse.ArgumentParser
     made.add_argument("--broker", metavar="URL", help="such as mqtt://127.0.0.1:1883")
     made.add_argument("--node", metavar="NAME", help="the node to talk to")
     made.add_argument("--who", metavar="NAME", help="your name as a sender; default: your login")
+    made.add_argument("--signing-key-file", metavar="FILE", help="sign what is sent with the key in this file")
     made.add_argument("--config", metavar="FILE", help="read broker and node from the daemon's configuration")
     _json(made)
     return made

@@ -40,6 +40,7 @@ from rea_edge.topics import is_name, is_root
 
 MAX_ENDPOINTS = 8
 ROOT_MOST = 120  # characters; with the longest names below it a topic has 256 bytes then, and some brokers refuse more
+IDENTIFIED = 'identity = "broker" or "keys"'
 Shared = Annotated[int, Meta(ge=0, le=10**12)]
 
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
@@ -249,25 +250,39 @@ def _check_access(access: Access) -> None:
     named = {"operators": access.operators, "senders": access.senders, "callers": access.callers}
     for key, given in named.items():
         if given and access.identity == "none":
-            raise ConfigInvalid(f"access.{key}", 'needs identity = "broker": else anyone may take any name')
+            raise ConfigInvalid(f"access.{key}", f"needs {IDENTIFIED}: else anyone may take any name")
+    _check_keys(access)
     for key, names in (("operators", access.operators), ("senders", access.senders or ())):
         for index, name in enumerate(names):
-            check_node(name, f"access.{key}[{index}]")
+            _check_person(access, name, f"access.{key}[{index}]")
     for tool, names in access.callers.items():
         with _rule_at(f"access.callers.{tool}"):
             check_tool(tool, "")
         for index, name in enumerate(names):
-            check_node(name, f"access.callers.{tool}[{index}]")
+            _check_person(access, name, f"access.callers.{tool}[{index}]")
+
+
+def _check_keys(access: Access) -> None:
+    if access.identity == "none" and access.keys:
+        raise ConfigInvalid("access.keys", f"needs {IDENTIFIED}: else anyone may send under a name that has no key")
+    if access.identity == "keys" and not access.keys:
+        raise ConfigInvalid("access.keys", 'with identity = "keys" nobody could send: name = "FILE" for each person')
+    for name in access.keys:
+        check_node(name or "_", f"access.keys.{name}")
+
+
+def _check_person(access: Access, name: str, place: str) -> None:
+    check_node(name or "_", place)
+    if access.identity == "keys" and name not in access.keys:
+        raise ConfigInvalid(place, f"{name} has no key in [access] keys, and could say nothing")
 
 
 def _check_approvers(found: Settings) -> None:
     for tool, rule in found.gates.items():
         if rule.approvers and found.access.identity == "none":
-            raise ConfigInvalid(
-                f"gate.{tool}.approvers", 'needs [access] identity = "broker": else anyone may take any name'
-            )
+            raise ConfigInvalid(f"gate.{tool}.approvers", f"needs [access] {IDENTIFIED}: else anyone may take any name")
         for index, name in enumerate(rule.approvers):
-            check_node(name or "_", f"gate.{tool}.approvers[{index}]")
+            _check_person(found.access, name, f"gate.{tool}.approvers[{index}]")
 
 
 def _paces(table: Sending) -> Paces:

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from rea_edge.config.checks import check_node, convert
 from rea_edge.config.document import document, documents, merged
+from rea_edge.config.keys import signing_key
 from rea_edge.config.load import DEFAULT_FILE, default_id, in_file, with_credentials
-from rea_edge.config.settings import Broker, Table
+from rea_edge.config.settings import Broker, Secret, Table
 from rea_edge.errors import ConfigInvalid
 
 _ENVIRON = {
@@ -21,15 +22,17 @@ _ENVIRON = {
     "REA_EDGE_CERT_FILE": "cert_file",
     "REA_EDGE_KEY_FILE": "key_file",
     "REA_EDGE_PROTOCOL": "protocol",
-}  # and REA_EDGE_INSECURE=1, REA_EDGE_NODE, REA_EDGE_WHO, REA_EDGE_CONFIG
+}  # and REA_EDGE_INSECURE=1, REA_EDGE_NODE, REA_EDGE_WHO, REA_EDGE_CONFIG, REA_EDGE_SIGNING_KEY_FILE
 
 
 class Client(Struct, frozen=True, kw_only=True):
-    """`node` is None where nothing names one: then it must be asked for or found by its status."""
+    """`node` is None where nothing names one: then it must be asked for or found by its status. Without a
+    `signing_key` requests are not signed."""
 
     broker: Broker
     node: str | None
     who: str
+    signing_key: Secret | None = None
 
 
 class _Layer(Struct, frozen=True, kw_only=True):
@@ -38,20 +41,24 @@ class _Layer(Struct, frozen=True, kw_only=True):
     broker: dict[str, object]
     node: str | None = None
     who: str | None = None
+    signing_key_file: Path | None = None
     whole: bool = False
 
 
 class _ClientFile(Table, frozen=True):
     node: str | None = None
     who: str | None = None
+    signing_key_file: Path | None = None
+    # hex digits, the same as at the nodes that ask for it; default: requests are not signed
     broker: Broker = Broker()
 
 
 def client_settings(args: Mapping[str, str | None], environ: Mapping[str, str]) -> Client:
     """Settle each setting by the first source that has it: flags, REA_EDGE_*, client.toml, the daemon's file.
 
-    `args` has `broker` (a URL), `node`, `who`, `config` (the daemon's file); absent or None: not given. client.toml
-    (in `~/.config/rea-edge`) has the keys node and who, and a `[broker]` table as the daemon's. Login and TLS of a
+    `args` has `broker` (a URL), `node`, `who`, `signing_key_file`, `config` (the daemon's file); absent or None: not
+    given. client.toml (in `~/.config/rea-edge`) has the keys node, who and signing_key_file, and a `[broker]` table as
+    the daemon's. Login and TLS of a
     source count only for the broker it names, so that a password never goes to another. `who` defaults to the login,
     else to the user's name. Raises ConfigInvalid: exit 78 (or 2 for flags, as the caller likes).
     """
@@ -61,19 +68,33 @@ def client_settings(args: Mapping[str, str | None], environ: Mapping[str, str]) 
     who = next((layer.who for layer in layers if layer.who), None) or _default_who(broker, environ)
     check_node(node or "", "node")
     check_node(who, "who")
-    return Client(broker=broker, node=node, who=who)
+    file = next((layer.signing_key_file for layer in layers if layer.signing_key_file), None)
+    key = signing_key(file, "signing_key_file") if file is not None else None
+    return Client(broker=broker, node=node, who=who, signing_key=key)
 
 
 def _flags(args: Mapping[str, str | None]) -> _Layer:
     url = args.get("broker")
-    return _Layer(broker={"url": url} if url else {}, node=args.get("node"), who=args.get("who"))
+    return _Layer(
+        broker={"url": url} if url else {},
+        node=args.get("node"),
+        who=args.get("who"),
+        signing_key_file=_path(args.get("signing_key_file")),
+    )
 
 
 def _environ(environ: Mapping[str, str]) -> _Layer:
     broker: dict[str, object] = {key: environ[name] for name, key in _ENVIRON.items() if environ.get(name)}
     if environ.get("REA_EDGE_INSECURE", "").lower() in {"1", "true", "yes"}:
         broker["insecure"] = True
-    return _Layer(broker=broker, node=environ.get("REA_EDGE_NODE"), who=environ.get("REA_EDGE_WHO"))
+    key_file = _path(environ.get("REA_EDGE_SIGNING_KEY_FILE"))
+    return _Layer(
+        broker=broker, node=environ.get("REA_EDGE_NODE"), who=environ.get("REA_EDGE_WHO"), signing_key_file=key_file
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 def _files(args: Mapping[str, str | None], environ: Mapping[str, str]) -> list[_Layer]:
@@ -94,7 +115,13 @@ def _client_file(file: Path) -> _Layer:
         found = convert(keys, _ClientFile)
     except ConfigInvalid as exc:
         raise in_file(exc, file) from exc
-    return _Layer(broker=_table(keys, "broker"), node=found.node, who=found.who, whole=True)
+    return _Layer(
+        broker=_table(keys, "broker"),
+        node=found.node,
+        who=found.who,
+        signing_key_file=found.signing_key_file,
+        whole=True,
+    )
 
 
 def _daemon_file(file: Path) -> _Layer:

@@ -12,7 +12,9 @@ from rea_edge.errors import ConfigInvalid
 # Far more than any configuration; a file that was mixed up with another is refused before it is parsed.
 MAX_BYTES = 64 * 1024
 
-_PATHS = frozenset({"state_dir", "password_file", "ca_file", "cert_file", "key_file", "api_key_file"})
+_PATHS = frozenset(
+    {"state_dir", "password_file", "ca_file", "cert_file", "key_file", "api_key_file", "signing_key_file"}
+)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -91,7 +93,7 @@ def _tables(file: Path, text: str) -> dict[str, object]:
 def _anchor(keys: dict[str, object], folder: Path, above: tuple[str, ...] = ()) -> None:
     for key, value in keys.items():
         match value:
-            case str() if key in _PATHS or above == ("secrets",):
+            case str() if key in _PATHS or above in (("secrets",), ("access", "keys")):
                 keys[key] = str(folder / value)
             case str() if key == "prompt":
                 keys[key] = _named(value, folder)

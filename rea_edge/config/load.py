@@ -9,6 +9,7 @@ import msgspec
 
 from rea_edge.config.checks import check_broker, check_shape, secret_files, settings
 from rea_edge.config.document import documents, is_bare, merged, short_text
+from rea_edge.config.keys import signing_keys
 from rea_edge.config.prompts import shipped_prompts
 from rea_edge.config.settings import Broker, Endpoint, Node, Secret, Settings, TaskType
 from rea_edge.errors import ConfigInvalid
@@ -36,10 +37,12 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
             check_shape(part.keys)
         except ConfigInvalid as exc:
             raise in_file(exc, part.file) from exc
-    keys = merged(parts)
-    found = settings(keys)
+    tables = merged(parts)
+    found = settings(tables)
     credentials = environ.get("CREDENTIALS_DIRECTORY")
-    broker = with_credentials(found.broker, Path(credentials) if credentials else None)
+    folder = Path(credentials) if credentials else None
+    broker = with_credentials(found.broker, folder)
+    keys = signing_keys(found.access.keys, folder)
     endpoints = tuple(_with_key(index, one, credentials) for index, one in enumerate(found.endpoints))
     _need_prompts(found.task_types)
     return msgspec.structs.replace(
@@ -47,7 +50,8 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
         node=_settled(found.node, broker.username, environ),
         broker=broker,
         endpoints=endpoints,
-        tool_secrets=tool_secrets(secret_files(keys), credentials),
+        tool_secrets=tool_secrets(secret_files(tables), credentials),
+        access=msgspec.structs.replace(found.access, key_texts=keys),
         files=tuple(part.file for part in parts),
     )
 

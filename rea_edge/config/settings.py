@@ -152,17 +152,27 @@ class StoreRoom(Table, frozen=True):
 
 
 class Access(Table, frozen=True):
-    identity: Literal["none", "broker"] = "none"
+    identity: Literal["none", "broker", "keys"] = "none"
     # none: the name in a topic is taken as it comes, anyone who may publish may send and call, nobody operates
-    # broker: its access rules bind the name in a topic to a login; the operator's word for it, nothing here can test it
+    # broker: its access rules bind the name in a topic to a login; the operator's word for it (`check --acl` tests it)
+    # keys: who has no key below sends nothing; for a broker or bridge that is not trusted
+    keys: dict[str, Path] = field(default_factory=dict)
+    # name = "FILE": requests in this name count only if signed with the key in it, hex digits, 32 at least. One by one
+    # and not a folder: a file that is gone must stop the start, and not free a name from signing
+    key_texts: dict[str, Secret] = field(default_factory=dict)
+    # never in the file itself: read from keys
     plain_text: Mode = "query"
     # mode of a goal that is no JSON; query: a stray message on the topic cannot move anything
     operators: tuple[Name, ...] = ()
-    # who may release the node, and see, cancel and settle other people's tasks; needs identity = "broker", as do:
+    # who may release the node, and see, cancel and settle other people's tasks; not with identity = "none", nor:
     senders: tuple[Name, ...] | None = None
     # who may send anything at all, besides the operators; default: anyone
     callers: dict[str, tuple[Name, ...]] = field(default_factory=dict)
     # tool = [names]: to whom alone this tool is open, in direct calls and in tasks; default: to anyone
+
+    @property
+    def key_bytes(self) -> dict[str, bytes]:
+        return {name: bytes.fromhex(text.reveal()) for name, text in self.key_texts.items()}
 
     def admits(self, who: str) -> bool:
         return self.senders is None or who in self.senders or who in self.operators
@@ -249,7 +259,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must stand in no journal, answer or listing."""
-        given = (self.broker.password, *(one.api_key for one in self.endpoints), *self.tool_secrets.values())
+        keys = (*(one.api_key for one in self.endpoints), *self.access.key_texts.values())
+        given = (self.broker.password, *keys, *self.tool_secrets.values())
         return tuple(secret.reveal() for secret in given if secret is not None)
 
     def task_type(self, name: str) -> TaskType | None:

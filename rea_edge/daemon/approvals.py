@@ -33,7 +33,7 @@ class Approvals:
     def approvers(self, name: str) -> tuple[str, ...]:
         """Who may say yes to this tool by today's settings."""
         rule = self._settings.gates.get(name)
-        return rule.approvers if rule is not None and self._settings.access.identity == "broker" else ()
+        return rule.approvers if rule is not None and self._settings.access.identity != "none" else ()
 
     def refusal(self, call: Call, job: Job, tools: Mapping[str, Tool]) -> str | None:
         """Why nobody could say yes to this call, where it needs that; or None."""

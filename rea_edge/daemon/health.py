@@ -17,6 +17,7 @@ from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.view import StateWord, View
 from rea_edge.errors import StoreBroken
 from rea_edge.fairness import Fairness
+from rea_edge.signers import Signers
 from rea_edge.store import Store
 
 UNKNOWN = "calls may or may not have taken effect: health names them; look, and say so (rea-edge settle)"
@@ -36,6 +37,7 @@ class Health:
         effects: NodeEffects,
         spending: Spending,
         fairness: Fairness,
+        signers: Signers,
         approvals: Approvals,
         tool_faults: Sequence[str],
         refusing: Callable[[], str | None],
@@ -49,6 +51,7 @@ class Health:
         self._effects = effects
         self._spending = spending
         self._fairness = fairness
+        self._signers = signers
         self._approvals = approvals
         self._tool_faults = tool_faults
         self._refusing = refusing
@@ -83,6 +86,7 @@ class Health:
             "running": [held[0].id for lane in self._lanes() if (held := lane.current) is not None],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
             "unsaid": self._fairness.unsaid,
+            "bad_signatures": self._signers.refused,
             "budgets": self._spending.shown(),
             "tools": self._effects.toolbox.latencies.figures(self._effects.toolbox.tools, time.monotonic()),
             "endpoints": self._effects.endpoints.figures(),

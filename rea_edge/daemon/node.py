@@ -32,6 +32,7 @@ from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import Asked, AskedApproval, Ended, Event, Resumed, Run
 from rea_edge.report import Report
+from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.systemd import Progress
 from rea_edge.timeline import OFF_MAX_S
@@ -90,6 +91,7 @@ class Node:
         self._fairness = Fairness(settings.paces)
         self._progress_of = RunningStates()
         self._asks = self._new_asks()
+        self._signers = Signers(settings.access, store, self._life.lived_s)
         self._old = self._rows_to_take_up()
         self._refusing: str | None = None
         self._stopping = False
@@ -173,6 +175,7 @@ class Node:
             effects=self._effects,
             spending=self._spending,
             fairness=self._fairness,
+            signers=self._signers,
             approvals=self._approvals,
             tool_faults=self._equipment.faults,
             refusing=lambda: None if self._stopping else self._refusing,
@@ -225,6 +228,7 @@ class Node:
             access=self._settings.access,
             fairness=self._fairness,
             asks=self._asks,
+            signers=self._signers,
         )
 
     def _new_asks(self) -> Asks:

@@ -263,7 +263,7 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         ("[access]\nsenders = ['a']", 'access.senders: needs identity = "broker"'),
         ("[access]\noperators = ['a']", 'access.operators: needs identity = "broker"'),
         ("[access]\ncallers = {a = ['b']}", 'access.callers: needs identity = "broker"'),
-        ("[access]\nidentity = 'login'", "access.identity: expected one of none, broker, got 'login'"),
+        ("[access]\nidentity = 'login'", "access.identity: expected one of none, broker, keys, got 'login'"),
         (f"{BROKER}operators = ['_a']", "access.operators[0]: expected 1 to 36 of"),
         (f"{BROKER}senders = ['a b']", "access.senders[0]: expected str matching"),
         (f"{BROKER}callers = {{set-pump = ['b']}}", "access.callers.set-pump: expected the name of a tool"),

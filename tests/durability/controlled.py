@@ -27,6 +27,7 @@ from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import Call, Event, Fault, Result, Run
 from rea_edge.report import Report
 from rea_edge.runner import Runner
+from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Transaction
 from rea_edge.topics import Topics, What
 from rea_edge.wire import Reply
@@ -192,6 +193,7 @@ class Station:
             access=Access(identity="broker"),
             fairness=Fairness(Paces()),
             asks=self._new_asks(),
+            signers=Signers(Access(identity="broker"), self.store, self._life.lived_s),
         )
 
     def _new_asks(self) -> Asks:

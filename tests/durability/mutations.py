@@ -348,6 +348,36 @@ MUTATIONS = (
         (("daemon/queue.py", "key=lambda row: (order.get(row.who, -1), row.row)", "key=lambda row: row.row"),),
         ("tests/daemon/test_queue.py",),
     ),
+    Mutation(
+        "whoever knows a name is its owner",
+        (("signers.py", "if key is None or not is_signed(key, topic, letter.keys):", "if key is None:"),),
+        ("tests/daemon/test_signers.py",),
+    ),
+    Mutation(
+        "a signature holds on every topic",
+        (("signature.py", '"topic": topic})', '"topic": ""})'),),
+        ("tests/test_signature.py",),
+    ),
+    Mutation(
+        "the broker says how old a signed request is",
+        (("mailbox.py", "            self._signers.check_age(who, request, what, self._clock())\n            return\n", "            pass\n"),),
+        ("tests/e2e/test_signed.py",),
+    ),
+    Mutation(
+        "a signed request may be as old as it likes",
+        (("signers.py", "intake.TTL_MS[what]) / 1000, MOST_S)", "intake.TTL_MS[what]) / 1000, 1e12)"),),
+        ("tests/daemon/test_signers.py",),
+    ),
+    Mutation(
+        "when a signed request was sent is not written down with it",
+        (("mailbox.py", "                self._signers.note(tx, who, sent_at)\n", ""),),
+        ("tests/e2e/test_signed.py",),
+    ),
+    Mutation(
+        "a signed control that is put there again acts again",
+        (("signers.py", "if any(one.sig == request.sig for one in fresh):", "if False:"),),
+        ("tests/daemon/test_signers.py", "tests/e2e/test_signed.py"),
+    ),
 )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ from rea_edge.records import (
 )
 from rea_edge.report import Report
 from rea_edge.runner import Runner
+from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.topics import Topics, What
 from rea_edge.wire import AskShown, CallRequest, DecidedShown, QueryRequest, Reply, TaskRequest
@@ -167,6 +168,7 @@ class Desk:
             access=SETTINGS.access,
             fairness=Fairness(Paces(run=MANY, again=MANY, query=MANY, control=MANY)),
             asks=self.asks,
+            signers=Signers(SETTINGS.access, self.store, lived_s),
         )
         self._old = {row.row for row in self.store.queue()}
         for row in self.store.queue():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from rea_edge.client import Client
-from rea_edge.config import Broker
+from rea_edge.config import Broker, Secret
 from rea_edge.config.client import Client as ClientSettings
 from rea_edge.emulated.endpoint import ScriptedEndpoint
 from tests.brokers import wait_until
@@ -145,11 +145,13 @@ class House:
             self.kill()
 
     @contextmanager
-    def client(self, who: str = "me", *, silent_s: float = 15.0, approver: bool = False) -> Iterator[Client]:
+    def client(
+        self, who: str = "me", *, silent_s: float = 15.0, approver: bool = False, key: str | None = None
+    ) -> Iterator[Client]:
+        """`key`: hex digits to sign with."""
         broker = Broker(url=self._broker, root=self.root, protocol="auto", reconnect_min_s=0.1)
-        with Client(
-            ClientSettings(broker=broker, node=self.node, who=who), silent_s=silent_s, approver=approver
-        ) as client:
+        settings = ClientSettings(broker=broker, node=self.node, who=who, signing_key=Secret(key) if key else None)
+        with Client(settings, silent_s=silent_s, approver=approver) as client:
             yield client
 
     def run_command(self, *words: str, who: str = "me") -> subprocess.CompletedProcess[str]:
