@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import queue
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,21 +10,22 @@ import msgspec
 
 from rea_edge import approval
 from rea_edge.cancel import Cancel
+from rea_edge.cli import acl
 from rea_edge.cli.explain import explained, missing_program
 from rea_edge.cli.found import Found, tell
+from rea_edge.cli.login import Login
 from rea_edge.cli.readings import show_readings
 from rea_edge.config import DEFAULT_FILE, Access, Settings, load
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.daemon.misnamed import misnamed
 from rea_edge.daemon.view import trace
 from rea_edge.device.topic import without_reaching
-from rea_edge.dial import link_settings, person_client_id
+from rea_edge.dial import person_client_id
 from rea_edge.endpoints import client_of
-from rea_edge.errors import ConfigInvalid, EndpointFailed, RequestRefused
+from rea_edge.errors import ConfigInvalid, EndpointFailed, NodeSilent, RequestRefused
 from rea_edge.journal import readable
 from rea_edge.marks import marks_of
 from rea_edge.members import INSTEAD
-from rea_edge.mqtt import Link
 from rea_edge.probe import Profile, probe
 from rea_edge.records import Tool
 from rea_edge.replay import read_again
@@ -35,13 +35,14 @@ from rea_edge.store.copy import StoreCopy
 from rea_edge.toolbox import hash_of, host_of
 from rea_edge.toolhost.confine import lacking
 
-BROKER_S = 8.0
 ENDPOINT_S = 180.0  # of six small questions; a small board takes half a minute for each
 
 
 def check(args: argparse.Namespace, screen: Screen) -> int:
     """Exit 78 where configuration or a tool file is wrong, 1 where only broker or endpoint does not answer."""
     file = Path(args.config) if args.config else DEFAULT_FILE
+    if not args.acl and (args.login or args.password_file or args.broker):
+        raise ValueError("--as, --password-file and --broker go with --acl")
     try:
         settings = load(file, os.environ)
     except ConfigInvalid as exc:
@@ -49,6 +50,10 @@ def check(args: argparse.Namespace, screen: Screen) -> int:
         return 78
     found: list[Found] = [Found("configuration", True, ", ".join(str(part) for part in settings.files))]
     found.append(Found("access", True, _access_words(settings.access)))
+    if args.acl:
+        found += acl.check(settings, args)
+        tell(screen, found, as_json=args.json)
+        return 0 if all(one.ok for one in found) else 1
     tools: list[Tool] = []
     looks: list[tuple[str, Callable[[], Iterator[Found]]]] = [
         ("tools", lambda: _tools(settings, tools)),
@@ -145,36 +150,12 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
 
 
 def _broker(settings: Settings) -> Iterator[Found]:
-    broker = settings.broker
-    up = queue.Queue[str]()
-
-    def on_up(session: object) -> tuple[()]:
-        up.put("up")
-        return ()
-
     try:
         # A client id of our own: with the daemon's we would take its connection away.
-        link = Link(
-            link_settings(broker, person_client_id("check"), session_expiry_s=0),
-            subscriptions=(),
-            accept=lambda incoming: True,
-            pull=lambda limit: (),
-            published=lambda out, reason: None,
-            before_connect=lambda: None,
-            on_up=on_up,
-            on_down=lambda reason: None,
-        )
-    except ConfigInvalid as exc:
+        with Login(settings.broker, person_client_id("check")) as login:
+            yield Found("broker", True, f"{settings.broker.url} answers, MQTT {login.state.protocol}")
+    except (ConfigInvalid, NodeSilent) as exc:
         yield Found("broker", False, str(exc))
-        return
-    link.start()
-    try:
-        up.get(timeout=BROKER_S)
-        yield Found("broker", True, f"{broker.url} answers, MQTT {link.state.protocol}")
-    except queue.Empty:
-        yield Found("broker", False, f"{broker.url} does not answer: {link.state.last_error or 'silence'}")
-    finally:
-        link.stop(None, 1.0)
 
 
 def _profile_words(one: EndpointSettings, profile: Profile) -> str:

@@ -32,6 +32,10 @@ def _add_local(commands: Commands) -> None:
     _config(check)
     _json(check)
     check.add_argument("--state", metavar="PATH", help="check this state file or folder instead, not in use")
+    check.add_argument("--acl", action="store_true", help="try the broker's access rules instead, with a second login")
+    check.add_argument("--as", dest="login", type=_name, metavar="NAME", help="with --acl: the login of a person")
+    check.add_argument("--password-file", metavar="FILE", help="with --acl: his password")
+    check.add_argument("--broker", metavar="URL", help="with --acl: where people come in, if not where nodes do")
     export = commands.add_parser(
         "export", help="print all that can be read of a state file, damaged or not: JSON lines"
     )
