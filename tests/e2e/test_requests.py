@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
+from socket import IPPROTO_TCP, TCP_NODELAY
 
 import paho.mqtt.client as paho
 import pytest
@@ -29,6 +30,7 @@ class Sender:
         self.heard: list[paho.MQTTMessage] = []
         self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, f"raw-{os.urandom(4).hex()}", protocol=paho.MQTTv5)
         self._client.on_message = lambda client, user, message: self.heard.append(message)
+        self._client.on_socket_open = lambda client, user, sock: sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         self._client.connect("127.0.0.1", broker.port)
         self._client.loop_start()
         wait_until(self._client.is_connected, "the raw sender is connected")
