@@ -115,7 +115,9 @@ def _access_words(access: Access) -> str:
     anyone = "anyone" if access.identity == "broker" else "whoever has a key"
     senders = anyone if access.senders is None else ", ".join(access.senders) or "nobody else"
     signed = f"; what {', '.join(access.keys)} send must be signed" if access.keys else ""
-    return f"identity {access.identity}: operators {', '.join(access.operators) or 'none'}; senders {senders}{signed}"
+    tried = " (rea-edge check --acl tries whether the broker keeps to it)" if access.identity == "broker" else ""
+    people = f"operators {', '.join(access.operators) or 'none'}; senders {senders}{signed}"
+    return f"identity {access.identity}: {people}{tried}"
 
 
 def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:

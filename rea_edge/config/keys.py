@@ -10,6 +10,7 @@ from rea_edge.errors import ConfigInvalid
 from rea_edge.signature import key_of
 
 _MAX_BYTES = 1024
+_CREDENTIALS = Path("/run/credentials")  # systemd's, also for who is started otherwise: `check` at a shell
 
 
 def signing_key(file: Path, place: str, credentials: Path | None = None) -> Secret:
@@ -19,7 +20,7 @@ def signing_key(file: Path, place: str, credentials: Path | None = None) -> Secr
     """
     try:
         text = short_text(file, _MAX_BYTES).strip()
-        if credentials is None or credentials not in file.parents:
+        if not {credentials, _CREDENTIALS} & set(file.parents):
             _need_private(file)
         key_of(text)
     except ConfigInvalid as exc:
