@@ -123,7 +123,7 @@ def test_a_mistake_in_client_toml_names_the_file(home: Path, own_file: Path) -> 
     own_file.write_text("whom = 'ann'\n")
     with pytest.raises(ConfigInvalid) as caught:
         settle(home)
-    assert str(caught.value) == f"whom: unknown key; there are node, who, broker (in {own_file})"
+    assert str(caught.value) == f"whom: unknown key; there are node, who, signing_key_file, broker (in {own_file})"
 
 
 def test_the_client_settings_never_show_the_password(home: Path, daemon_file: str) -> None:
