@@ -2,7 +2,8 @@
 
 $REA_TOOL_GPIO_LINES names them: "door=gpiochip0:27:in:pullup,horn=gpiochip0:17:out". The chip is a device or a label
 (`pinctrl-bcm2711`, which does not change between boots), then the line's number, `in` or `out`, and any of pullup,
-pulldown, nobias, low (active low), opendrain, opensource, keeps.
+pulldown, nobias, low (active low), opendrain, opensource, keeps. Each output is a tool of its own, `set_NAME` where its
+chip keeps it, else `pulse_NAME`, so that each can have its own `[gate.NAME]`.
 
 What the kernel promises: a line is as it was asked for until its descriptor is closed, also by the death of the
 process; then it is nobody's, and *may* return to its default. Most chips make it an input, so that a pull decides;
@@ -95,18 +96,12 @@ def longest_pulse_of(said: str) -> int:
 LINES = lines_of(os.environ.get("REA_TOOL_GPIO_LINES", ""))
 LONGEST_MS = longest_pulse_of(os.environ.get("REA_TOOL_GPIO_PULSE_MS", "5000"))
 SEEN = tuple(name for name, line in LINES.items() if line.keeps or not line.out)
-HELD = tuple(name for name, line in LINES.items() if line.out and line.keeps)
-PULSED = tuple(name for name, line in LINES.items() if line.out and not line.keeps)
-READ, SET, PULSE = (next(iter(names), usual) for names, usual in ((SEEN, "door"), (HELD, "pump"), (PULSED, "horn")))
+FIRST = next(iter(SEEN), "door")
 
 if TYPE_CHECKING:
     Seen = str
-    Held = str
-    Pulsed = str
-else:  # enumerations where they can be: a model then cannot miss them
+else:  # an enumeration where it can be one: a model then cannot miss it
     Seen = Literal[SEEN] if SEEN else str
-    Held = Literal[HELD] if HELD else str
-    Pulsed = Literal[PULSED] if PULSED else str
 
 Switch = Literal["on", "off"]
 
@@ -128,82 +123,95 @@ class Unable(Exception):
     timeout_s=5.0,
     device="gpio",
     examples=[
-        (f"Is the {READ} on?", {"line": READ}),
-        (f"What is the state of the {READ}?", {"line": READ}),
-        (f"Read the line {READ}.", {"line": READ}),
+        (f"Is the {FIRST} on?", {"line": FIRST}),
+        (f"What is the state of the {FIRST}?", {"line": FIRST}),
+        (f"Read the line {FIRST}.", {"line": FIRST}),
         ("How hot is the chip?", "cannot"),
     ],
 )
 def read_line(line: Seen) -> State:
     """Read whether a line of the board is on (active) or off."""
-    found = _named(line, SEEN, "be read: to ask for an output that does not keep its level could change it")
+    found = _seen(line)
     with _requested(found, found.flags & ACTIVE_LOW if found.out else found.flags | INPUT) as held:
         return _state(held.active())
 
 
-@tool(
-    effect="idempotent",
-    timeout_s=5.0,
-    device="gpio",
-    examples=[
-        (f"Turn the {SET} on.", {"line": SET, "state": "on"}),
-        (f"Switch the {SET} off.", {"line": SET, "state": "off"}),
-        (f"Turn on the {SET}.", {"line": SET, "state": "on"}),
-        ("Dim the light.", "cannot"),
-    ],
-    verify={"tool": "read_line", "args": {"line": "{line}"}, "path": "state", "equals": "{state}"},
-)
-def set_line(line: Held, state: Switch) -> State:
-    """Set an output of the board on (active) or off; it stays so."""
-    found = _named(
-        line, HELD, "stay as it is set, unless its chip `keeps` it; it can be pulsed, and the pack `outputs` can hold"
-    )
-    with _requested(found, found.flags | OUTPUT, active=state == "on"):
-        pass
-    with _requested(found, found.flags & ACTIVE_LOW) as held:
-        if _state(held.active())["state"] != state:
+def declare_set(name: str, line: Line) -> None:
+    """The tool `set_NAME`."""
+    spoken = name.replace("_", " ")
+
+    def act(state: Switch) -> State:
+        with _requested(line, line.flags | OUTPUT, active=state == "on"):
+            pass
+        with _requested(line, line.flags & ACTIVE_LOW) as held:
+            if _state(held.active())["state"] != state:
+                raise Unable(
+                    f"{line} did not stay {state} when it was let go: its chip does not keep, as it is said to"
+                )
+        return {"state": state}
+
+    act.__name__, act.__doc__ = f"set_{name}", f"Turn the {spoken} on or off; it stays so."
+    tool(
+        effect="idempotent",
+        timeout_s=5.0,
+        device=str(line),
+        examples=[
+            (f"Turn the {spoken} on.", {"state": "on"}),
+            (f"Switch the {spoken} off.", {"state": "off"}),
+            (f"Turn off the {spoken}.", {"state": "off"}),
+            (f"Switch on the {spoken}.", {"state": "on"}),
+            (f"Paint the {spoken}.", "cannot"),
+        ],
+        verify={"tool": "read_line", "args": {"line": name}, "path": "state", "equals": "{state}"},
+    )(act)
+
+
+def declare_pulse(name: str, line: Line) -> None:
+    """The tool `pulse_NAME`."""
+    spoken = name.replace("_", " ")
+
+    # Without a default: "turn it off" says no time, and so can never be heard as a pulse.
+    def act(ms: Annotated[int, Meta(ge=10, le=LONGEST_MS)]) -> Pulse:
+        if _sticky(line):
             raise Unable(
-                f"{found} did not stay {state} when it was let go: its chip does not keep, whatever is said here"
+                f"{line} would stay on if this call were ended, as Raspberry Pi OS has it: put dtparam=strict_gpiod into "
+                "config.txt, or use the pack `outputs`"
             )
-    return {"state": state}
+        with _requested(line, line.flags | OUTPUT, active=True) as held:
+            try:
+                time.sleep(ms / 1000)
+            finally:
+                held.put(False)
+        return {"ms": ms}
+
+    act.__name__, act.__doc__ = f"pulse_{name}", f"Turn the {spoken} on for some milliseconds, then off."
+    tool(
+        effect="once",
+        timeout_s=LONGEST_MS / 1000 + 3.0,
+        device=str(line),
+        examples=[
+            (f"Pulse the {spoken}.", {"ms": min(500, LONGEST_MS)}),
+            (f"Pulse the {spoken} for 200 ms.", {"ms": min(200, LONGEST_MS)}),
+            (f"Trigger the {spoken} for {min(1000, LONGEST_MS)} milliseconds.", {"ms": min(1000, LONGEST_MS)}),
+            (f"Sell the {spoken}.", "cannot"),
+        ],
+    )(act)
 
 
-@tool(
-    effect="once",
-    timeout_s=LONGEST_MS / 1000 + 3.0,
-    device="gpio",
-    examples=[
-        (f"Pulse the {PULSE}.", {"line": PULSE}),
-        (f"Pulse the {PULSE} for 200 ms.", {"line": PULSE, "ms": min(200, LONGEST_MS)}),
-        (f"Press the {PULSE} for {min(1000, LONGEST_MS)} ms.", {"line": PULSE, "ms": min(1000, LONGEST_MS)}),
-        ("Play a tune.", "cannot"),
-    ],
-)
-def pulse_line(line: Pulsed, ms: Annotated[int, Meta(ge=10, le=LONGEST_MS)] = min(500, LONGEST_MS)) -> Pulse:
-    """Turn an output of the board on for some milliseconds, then off."""
-    found = _named(line, PULSED, "be pulsed: it would stay on if the call were ended; the pack `outputs` can")
-    if _sticky(found):
-        raise Unable(
-            f"{found} would stay on if this call were ended, as Raspberry Pi OS has it: put dtparam=strict_gpiod into "
-            "config.txt, or use the pack `outputs`"
-        )
-    with _requested(found, found.flags | OUTPUT, active=True) as held:
-        try:
-            time.sleep(ms / 1000)
-        finally:
-            held.put(False)
-    return {"ms": ms}
+for line_name, one in LINES.items():
+    if one.out:
+        (declare_set if one.keeps else declare_pulse)(line_name, one)
 
 
 # --- which line
 
 
-def _named(name: str, allowed: tuple[str, ...], cannot: str) -> Line:
-    if name in allowed:
+def _seen(name: str) -> Line:
+    if name in SEEN:
         return LINES[name]
     if name in LINES:
-        raise Unable(f"{name!r} cannot {cannot if LINES[name].out else 'be set: it is an input'}")
-    known = ", ".join(allowed) or 'none: set REA_TOOL_GPIO_LINES="door=gpiochip0:27:in:pullup" for the daemon'
+        raise Unable(f"{name!r} cannot be read: to ask for an output that does not keep its level could change it")
+    known = ", ".join(SEEN) or 'none: set REA_TOOL_GPIO_LINES="door=gpiochip0:27:in:pullup" for the daemon'
     raise Unable(f"{name!r} is no line that is named here; there is {known}")
 
 

@@ -53,8 +53,8 @@ class Written(TypedDict):
     timeout_s=5.0,
     examples=[
         ('Note: "the filter was cleaned".', {"text": "the filter was cleaned"}),
-        ('Write down "the boiler leaks".', {"text": "the boiler leaks"}),
-        ('Remember "the key hangs in the shed".', {"text": "the key hangs in the shed"}),
+        ('Make a note: "the boiler leaks".', {"text": "the boiler leaks"}),
+        ('Write a note that says "the key hangs in the shed".', {"text": "the key hangs in the shed"}),
         ("Forget the note about the key.", "cannot"),
     ],
 )

@@ -1,10 +1,11 @@
 """Outputs that the kernel itself holds: switched, pulsed, read. They stay as they are set, whoever dies.
 
 Each is a `gpio-leds` entry of the device tree, whatever it drives: on a Raspberry Pi
-`dtoverlay=gpio-led,gpio=17,label=pump,trigger=none` in config.txt. $REA_TOOL_OUTPUTS_NAMES names them by their label,
-"pump,horn" or "pump=green:pump". A pulse is timed by the kernel (its trigger `transient`, module ledtrig-transient), so
-that it ends in time even if the call, the daemon or its memory does not. Writing needs `ProtectKernelTunables=no` in
-the service and a udev rule that gives its user the files.
+`dtoverlay=gpio-led,gpio=17,label=pump,trigger=none` in config.txt. $REA_TOOL_OUTPUTS_NAMES names them by their label:
+"pump,horn:pulse,lamp=green:lamp". Each is a tool of its own, `set_pump` or, with `:pulse`, `pulse_horn`, so that each can
+have its own `[gate.NAME]`. A pulse is timed by the kernel (its trigger `transient`, module ledtrig-transient): it ends in
+time even if the call and the daemon do not. Writing needs `ProtectKernelTunables=no` in the service and a udev rule that
+gives its user the files.
 
 $REA_TOOL_OUTPUTS_PULSE_MS is the longest pulse (5000). $REA_TOOL_OUTPUTS_SYS stands for /sys; as "sim:/folder" the
 kernel's timer is simulated too.
@@ -15,24 +16,29 @@ import re
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypedDict
 
 from msgspec import Meta
 
 from rea_edge.tool import tool
 
-MOST_OUTPUTS = 64
+MOST_OUTPUTS = 32
 OUTPUT = re.compile(r"([a-z][a-z0-9_]{0,30})(?:=([A-Za-z0-9_][A-Za-z0-9_:.-]{0,62}))?")
 
 
-def outputs_of(said: str) -> dict[str, str]:
-    """The labels by name. Raises ValueError, which is a fault of this file that names the setting."""
-    found: dict[str, str] = {}
+class Output(NamedTuple):
+    label: str
+    pulse: bool
+
+
+def outputs_of(said: str) -> dict[str, Output]:
+    """The outputs by name. Raises ValueError, which is a fault of this file that names the setting."""
+    found: dict[str, Output] = {}
     for part in filter(None, (part.strip() for part in said.split(","))):
-        match = OUTPUT.fullmatch(part)
+        match = OUTPUT.fullmatch(part.removesuffix(":pulse"))
         if match is None or match[1] in found:
-            raise ValueError(f"REA_TOOL_OUTPUTS_NAMES: {part!r} is not name or name=LABEL, each name once")
-        found[match[1]] = match[2] or match[1]
+            raise ValueError(f"REA_TOOL_OUTPUTS_NAMES: {part!r} is not name, name=LABEL or name:pulse, each name once")
+        found[match[1]] = Output(match[2] or match[1], part.endswith(":pulse"))
     if len(found) > MOST_OUTPUTS:
         raise ValueError(f"REA_TOOL_OUTPUTS_NAMES: {len(found)} outputs; at most {MOST_OUTPUTS}")
     return found
@@ -49,9 +55,9 @@ LONGEST_MS = longest_of(os.environ.get("REA_TOOL_OUTPUTS_PULSE_MS", "5000"))
 FIRST = next(iter(OUTPUTS), "siren")
 
 if TYPE_CHECKING:
-    Output = str
+    Name = str
 else:  # an enumeration where it can be one: a model then cannot miss it
-    Output = Literal[tuple(OUTPUTS)] if OUTPUTS else str
+    Name = Literal[tuple(OUTPUTS)] if OUTPUTS else str
 
 Switch = Literal["on", "off"]
 
@@ -78,42 +84,60 @@ class Unable(Exception):
         ("How much power does it use?", "cannot"),
     ],
 )
-def read_output(output: Output) -> State:
+def read_output(output: Name) -> State:
     """Read whether an output of the board is on or off."""
     return {"state": "on" if _led(output).lit() else "off"}
 
 
-@tool(
-    effect="idempotent",
-    timeout_s=5.0,
-    examples=[
-        (f"Turn the {FIRST} on.", {"output": FIRST, "state": "on"}),
-        (f"Switch the {FIRST} off.", {"output": FIRST, "state": "off"}),
-        (f"Turn on the {FIRST}.", {"output": FIRST, "state": "on"}),
-        ("Make it half as bright.", "cannot"),
-    ],
-    verify={"tool": "read_output", "args": {"output": "{output}"}, "path": "state", "equals": "{state}"},
-)
-def set_output(output: Output, state: Switch) -> State:
-    """Turn an output of the board on or off; it stays so."""
-    _led(output).light(state == "on")
-    return {"state": state}
+def declare_set(name: str) -> None:
+    """The tool `set_NAME`."""
+    spoken = name.replace("_", " ")
+
+    def act(state: Switch) -> State:
+        _led(name).light(state == "on")
+        return {"state": state}
+
+    act.__name__, act.__doc__ = f"set_{name}", f"Turn the {spoken} on or off; it stays so."
+    tool(
+        effect="idempotent",
+        timeout_s=5.0,
+        device=f"output {name}",
+        examples=[
+            (f"Turn the {spoken} on.", {"state": "on"}),
+            (f"Switch the {spoken} off.", {"state": "off"}),
+            (f"Turn off the {spoken}.", {"state": "off"}),
+            (f"Switch on the {spoken}.", {"state": "on"}),
+            (f"Repair the {spoken}.", "cannot"),
+        ],
+        verify={"tool": "read_output", "args": {"output": name}, "path": "state", "equals": "{state}"},
+    )(act)
 
 
-@tool(
-    effect="once",
-    timeout_s=LONGEST_MS / 1000 + 3.0,
-    examples=[
-        (f"Pulse the {FIRST}.", {"output": FIRST}),
-        (f"Pulse the {FIRST} for 200 ms.", {"output": FIRST, "ms": min(200, LONGEST_MS)}),
-        (f"Sound the {FIRST} for {min(1000, LONGEST_MS)} ms.", {"output": FIRST, "ms": min(1000, LONGEST_MS)}),
-        ("Play a song.", "cannot"),
-    ],
-)
-def pulse_output(output: Output, ms: Annotated[int, Meta(ge=10, le=LONGEST_MS)] = min(500, LONGEST_MS)) -> Pulse:
-    """Turn an output of the board on for some milliseconds, then off."""
-    _led(output).pulse(ms)
-    return {"ms": ms}
+def declare_pulse(name: str) -> None:
+    """The tool `pulse_NAME`."""
+    spoken = name.replace("_", " ")
+
+    # Without a default: "turn it off" says no time, and so can never be heard as a pulse.
+    def act(ms: Annotated[int, Meta(ge=10, le=LONGEST_MS)]) -> Pulse:
+        _led(name).pulse(ms)
+        return {"ms": ms}
+
+    act.__name__, act.__doc__ = f"pulse_{name}", f"Turn the {spoken} on for some milliseconds, then off."
+    tool(
+        effect="once",
+        timeout_s=LONGEST_MS / 1000 + 3.0,
+        device=f"output {name}",
+        examples=[
+            (f"Pulse the {spoken}.", {"ms": min(500, LONGEST_MS)}),
+            (f"Pulse the {spoken} for 200 ms.", {"ms": min(200, LONGEST_MS)}),
+            (f"Trigger the {spoken} for {min(1000, LONGEST_MS)} milliseconds.", {"ms": min(1000, LONGEST_MS)}),
+            (f"Replace the {spoken}.", "cannot"),
+        ],
+    )(act)
+
+
+for output_name, one in OUTPUTS.items():
+    (declare_pulse if one.pulse else declare_set)(output_name)
 
 
 # --- the entry
@@ -192,7 +216,7 @@ class SimulatedLed(Led):
 
 def _led(output: str) -> Led:
     if output not in OUTPUTS:
-        known = ", ".join(OUTPUTS) or 'none: set REA_TOOL_OUTPUTS_NAMES="pump,horn" for the daemon'
+        known = ", ".join(OUTPUTS) or 'none: set REA_TOOL_OUTPUTS_NAMES="pump,horn:pulse" for the daemon'
         raise Unable(f"{output!r} is no output that is named here; there is {known}")
     _, simulated, root = os.environ.get("REA_TOOL_OUTPUTS_SYS", "/sys").rpartition("sim:")
-    return (SimulatedLed if simulated else Led)(Path(root) / "class/leds" / OUTPUTS[output])
+    return (SimulatedLed if simulated else Led)(Path(root) / "class/leds" / OUTPUTS[output].label)

@@ -12,11 +12,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TOOLS = ROOT / "tools"
 RUN = """
 import importlib.util, json, sys
+from rea_edge.tool import declared
 spec = importlib.util.spec_from_file_location("the_tool", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
+tools = {one.name: one.function for one in declared}
 for name, args in json.loads(sys.argv[2]):
-    print(json.dumps(getattr(module, name)(**args)))
+    if name not in tools:
+        raise LookupError(f"there is no tool {name}")
+    print(json.dumps(tools[name](**args)))
 """
 
 

@@ -142,7 +142,7 @@ def test_a_sensor_that_is_gone_or_silent_says_so(board: Path) -> None:
 
 def test_a_board_without_sensors_has_no_such_tool(tmp_path: Path) -> None:
     said = refusal("board.py", "board_sensor", {"name": "x"}, REA_TOOL_BOARD_ROOT=str(tmp_path))
-    assert "has no attribute 'board_sensor'" in said
+    assert "there is no tool board_sensor" in said
 
 
 @pytest.mark.parametrize("setting", ["tank", "Tank=28-0", "a=b,a=c", "a=../x"])

@@ -57,8 +57,6 @@ def test_only_the_alarm_is_once_and_only_sensors_are_read() -> None:
 
 
 ACTS = {
-    "gpio.py": {"read_line": "read", "set_line": "idempotent", "pulse_line": "once"},
-    "outputs.py": {"read_output": "read", "set_output": "idempotent", "pulse_output": "once"},
     "notes.py": {"search_notes": "read", "write_note": "idempotent"},
     "services.py": {
         "service_status": "read", "service_log": "read", "service_start": "idempotent", "service_stop": "idempotent",

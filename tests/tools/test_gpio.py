@@ -84,41 +84,42 @@ def test_an_input_is_read_with_its_pull_and_its_sense(chip: Chip, level: str, do
 
 
 def test_an_output_that_its_chip_keeps_is_set_and_stays(keeping: Chip) -> None:
-    assert keeping.do("set_line", line="pump", state="on") == {"state": "on"}
+    assert keeping.do("set_pump", state="on") == {"state": "on"}
     assert keeping.hardware(1) == "out 1"
     assert keeping.do("read_line", line="pump") == {"state": "on"}
     assert keeping.hardware(1) == "out 1", "a look changes nothing"
-    assert keeping.do("set_line", line="pump", state="off") == {"state": "off"}
+    assert keeping.do("set_pump", state="off") == {"state": "off"}
     assert keeping.hardware(1) == "out 0"
 
 
 def test_active_low_turns_the_level_around(keeping: Chip) -> None:
-    keeping.do("set_line", line="valve", state="on")
+    keeping.do("set_valve", state="on")
     assert keeping.hardware(3) == "out 0"
     assert keeping.do("read_line", line="valve") == {"state": "on"}
 
 
 def test_how_an_output_is_driven_is_no_part_of_a_look_at_it(keeping: Chip) -> None:
     keeping.settings["REA_TOOL_GPIO_LINES"] = "wire=gpiochip0:1:out:opendrain:keeps"
-    keeping.do("set_line", line="wire", state="on")
+    keeping.do("set_wire", state="on")
     assert keeping.do("read_line", line="wire") == {"state": "on"}
 
 
 def test_a_chip_that_does_not_keep_is_found_out_after_the_set(chip: Chip) -> None:
-    said = chip.refuses("set_line", line="pump", state="on")
+    said = chip.refuses("set_pump", state="on")
     assert said.startswith("Unable: line 1 of gpiochip0 did not stay on when it was let go")
     assert chip.hardware(1) == "in z"
 
 
-def test_an_output_without_keeps_is_never_set_nor_read(chip: Chip) -> None:
-    assert "'horn' cannot stay as it is set" in chip.refuses("set_line", line="horn", state="on")
+def test_an_output_is_set_where_its_chip_keeps_it_and_else_pulsed_and_not_read(chip: Chip) -> None:
+    for name in ("set_horn", "pulse_pump", "set_door", "pulse_door"):
+        assert f"there is no tool {name}" in chip.refuses(name)
     assert "'horn' cannot be read" in chip.refuses("read_line", line="horn")
-    assert "'door' cannot be set: it is an input" in chip.refuses("set_line", line="door", state="on")
+    assert chip.refuses("read_line", line="roof").endswith("there is pump, door, valve, level")
     assert chip.hardware(0) == "in z"
 
 
 def test_a_pulse_is_on_for_its_time_and_off_after(chip: Chip) -> None:
-    process = start("gpio.py", [("pulse_line", {"line": "bell", "ms": 1500})], **chip.settings)
+    process = start("gpio.py", [("pulse_bell", {"ms": 1500})], **chip.settings)
     until(lambda: chip.hardware(3) == "out 0")  # active low: on
     began_s = time.monotonic()
     out, _ = process.communicate(timeout=30)
@@ -127,19 +128,14 @@ def test_a_pulse_is_on_for_its_time_and_off_after(chip: Chip) -> None:
 
 
 def test_a_pulse_that_is_killed_ends_with_its_process(chip: Chip) -> None:
-    process = start("gpio.py", [("pulse_line", {"line": "horn", "ms": 5000})], **chip.settings)
+    process = start("gpio.py", [("pulse_horn", {"ms": 5000})], **chip.settings)
     try:
         until(lambda: chip.hardware(0) == "out 1")
     finally:
         process.kill()
         process.communicate()
     assert chip.hardware(0) == "in z"
-    assert chip.do("pulse_line", line="horn", ms=10) == {"ms": 10}, "the next one finds it free"
-
-
-def test_an_output_that_would_stay_on_is_not_pulsed(keeping: Chip) -> None:
-    assert "'pump' cannot be pulsed: it would stay on" in keeping.refuses("pulse_line", line="pump", ms=10)
-    assert keeping.hardware(1) == "in z"
+    assert chip.do("pulse_horn", ms=10) == {"ms": 10}, "the next one finds it free"
 
 
 def test_a_driver_that_says_that_it_keeps_is_believed(played: str, tmp_path: Path) -> None:
@@ -147,9 +143,9 @@ def test_a_driver_that_says_that_it_keeps_is_believed(played: str, tmp_path: Pat
     told = tmp_path / "sys/module/pinctrl_bcm2835/parameters/persist_gpio_outputs"
     told.parent.mkdir(parents=True)
     told.write_text("N\n")
-    chip.do("pulse_line", line="horn", ms=10)
+    chip.do("pulse_horn", ms=10)
     told.write_text("Y\n")
-    assert "dtparam=strict_gpiod" in chip.refuses("pulse_line", line="horn", ms=10)
+    assert "dtparam=strict_gpiod" in chip.refuses("pulse_horn", ms=10)
 
 
 def test_a_line_that_somebody_holds_is_in_use(chip: Chip) -> None:
@@ -180,9 +176,8 @@ def test_a_chip_is_found_by_its_label_and_an_absent_one_named_with_those_there(p
     assert said.endswith("gpiochip7: there is no such chip; there is gpiochip0 (pinctrl-played)")
 
 
-def test_without_lines_each_call_says_what_to_set() -> None:
-    for name, args in (("read_line", {}), ("set_line", {"state": "on"}), ("pulse_line", {"ms": 10})):
-        assert 'set REA_TOOL_GPIO_LINES="' in refusal("gpio.py", name, {"line": "door", **args})
+def test_without_lines_a_call_says_what_to_set() -> None:
+    assert 'set REA_TOOL_GPIO_LINES="' in refusal("gpio.py", "read_line", {"line": "door"})
 
 
 @pytest.mark.parametrize(

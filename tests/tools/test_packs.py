@@ -12,19 +12,23 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from rea_edge.records import Fault, Ok, Result, Tool
+from rea_edge.decision.command import read_line
+from rea_edge.opening import chosen_examples
+from rea_edge.records import Fault, Offer, Ok, Result, Tool
 from rea_edge.toolhost import landlock
 from rea_edge.toolhost.client import ToolHost
+from rea_edge.toolhost.load import declarations
 from tests.brokers import Emulated
+from tests.evidence.playing import lines
 from tests.tools.calling import ROOT, TOOLS
 
 PACKS = tuple(sorted(file.stem for file in TOOLS.glob("*.py")))
 SETTINGS = {
     "REA_TOOL_FILES_FOLDERS": "logs={folder}",
-    "REA_TOOL_GPIO_LINES": "horn=gpiochip0:0:out,pump=gpiochip0:1:out:keeps,door=gpiochip0:2:in:pullup",
+    "REA_TOOL_GPIO_LINES": "horn=gpiochip0:0:out,fish_pump=gpiochip0:1:out:keeps,door=gpiochip0:2:in:pullup",
     "REA_TOOL_GPIO_CHIP": "sim:{folder}",
     "REA_TOOL_NETWORK_HOSTS": "router=192.0.2.1:80,broker=127.0.0.1:1",
-    "REA_TOOL_OUTPUTS_NAMES": "siren,lamp",
+    "REA_TOOL_OUTPUTS_NAMES": "siren:pulse,garden_lamp",
     "REA_TOOL_OUTPUTS_SYS": "sim:{folder}",
     "REA_TOOL_SERVICES_UNITS": "nginx,mosquitto,ssh:look",
 }
@@ -76,7 +80,8 @@ def value(result: Result) -> object:
 def test_every_pack_loads_under_check(tmp_path: Path, configured: bool) -> None:
     done = check(tmp_path, list(PACKS), ROOT, **(settings(tmp_path) if configured else {}))
     assert done.returncode == 0 and "WRONG" not in done.stdout, done.stdout
-    for name in ("set_line", "service_restart", "reach_host", "tail_file", "write_note", "pulse_output"):
+    named = ("set_fish_pump", "pulse_horn", "set_garden_lamp", "pulse_siren") if configured else ()
+    for name in ("read_line", "read_output", "service_restart", "reach_host", "tail_file", "write_note", *named):
         assert f"tool {name}: " in done.stdout, done.stdout
 
 
@@ -128,20 +133,77 @@ def test_what_is_named_in_the_settings_is_an_enumeration(tmp_path: Path, monkeyp
         found = {
             (tool, name): tools[tool].parameters["properties"][name].get("enum")  # type: ignore[index]
             for tool, name in (
-                ("read_line", "line"), ("set_line", "line"), ("pulse_line", "line"), ("set_output", "output"),
+                ("read_line", "line"), ("read_output", "output"), ("set_fish_pump", "state"),
                 ("service_status", "unit"), ("service_stop", "unit"), ("reach_host", "host"), ("read_file", "folder"),
             )
         }  # fmt: skip
     assert {key: value and sorted(value) for key, value in found.items()} == {
-        ("read_line", "line"): ["door", "pump"],
-        ("set_line", "line"): ["pump"],
-        ("pulse_line", "line"): ["horn"],
-        ("set_output", "output"): ["lamp", "siren"],
+        ("read_line", "line"): ["door", "fish_pump"],
+        ("read_output", "output"): ["garden_lamp", "siren"],
+        ("set_fish_pump", "state"): ["off", "on"],
         ("service_status", "unit"): ["mosquitto", "nginx", "ssh"],
         ("service_stop", "unit"): ["mosquitto", "nginx"],
         ("reach_host", "host"): ["broker", "router"],
         ("read_file", "folder"): ["logs"],
     }
+
+
+def test_every_output_that_is_named_has_a_tool_with_its_effect_and_its_probe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with host(tmp_path, monkeypatch, "gpio", "outputs", **settings(tmp_path)) as (_, tools):
+        found = {name: (str(tool.effect), tool.verify and tool.verify.args) for name, tool in tools.items()}
+        examples = {name: len(tool.examples) for name, tool in tools.items()}
+    assert found == {
+        "read_line": ("read", None),
+        "pulse_horn": ("once", None),
+        "set_fish_pump": ("idempotent", {"line": "fish_pump"}),
+        "read_output": ("read", None),
+        "pulse_siren": ("once", None),
+        "set_garden_lamp": ("idempotent", {"output": "garden_lamp"}),
+    }
+    assert min(examples.values()) >= 4
+
+
+@pytest.mark.parametrize(
+    ("goal", "acts"),
+    [
+        ("Turn on the fish pump.", {"set_fish_pump on"}),
+        ("Please switch the garden lamp off.", {"set_garden_lamp off"}),
+        ("Turn off the fish pump if the door is on.", {"if read_line door -> state == on then set_fish_pump off"}),
+        ("Pulse the horn.", {"pulse_horn ms=500"}),
+        ("Pulse the siren for 300 ms.", {"pulse_siren ms=300"}),
+        ("Turn the siren off.", set()),
+        ("Turn on the horn.", set()),
+        ("Restart mosquitto.", {"service_restart mosquitto"}),
+        ("Start nginx if it failed.", {"if service_status nginx -> state == failed then service_start nginx"}),
+        ("Stop ssh.", set()),
+        ("Restart the board.", set()),
+        ("Delete the log.", set()),
+        ("Do not stop nginx.", set()),
+    ],
+)
+def test_what_a_sentence_may_make_a_tiny_model_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goal: str, acts: set[str]
+) -> None:
+    for name, value in settings(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    tools = [tool for pack in PACKS for tool in declarations(str(TOOLS / f"{pack}.py"), 10.0)]
+    reads = tuple(tool.name for tool in tools if tool.effect == "read")
+    assert {line for line in lines(goal, tools) if not line.startswith(reads)} == acts
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_every_example_of_a_configured_pack_reads_back_as_a_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: str
+) -> None:
+    for name, value in settings(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    tools = declarations(str(TOOLS / f"{pack}.py"), 10.0)
+    pairs = chosen_examples("command", tools, 100_000)
+    assert len(pairs) == sum(len(tool.examples) for tool in tools)
+    for _, answer in pairs:
+        read_line(answer, [Offer.of(tool) for tool in tools])
 
 
 @pytest.mark.skipif(landlock.version() < 1, reason="needs Landlock")
@@ -166,10 +228,10 @@ def test_a_pulse_that_its_deadline_ends_leaves_the_line_to_the_chip(
 ) -> None:
     (tmp_path / "0").write_text("in z\n")
     with host(tmp_path, monkeypatch, "gpio", **settings(tmp_path)) as (begun, tools):
-        ended = begun.call(tools["pulse_line"], {"line": "horn", "ms": 5000}, "r-1", 1.0)
+        ended = begun.call(tools["pulse_horn"], {"ms": 5000}, "r-1", 1.0)
         assert isinstance(ended, Fault) and ended.fault == "timeout"
         assert (tmp_path / "0").read_text() == "out 1\n", "it was on when it was ended"
-        done = begun.call(tools["pulse_line"], {"line": "horn", "ms": 10}, "r-2", 30.0)
+        done = begun.call(tools["pulse_horn"], {"ms": 10}, "r-2", 30.0)
         assert value(done) == {"ms": 10}, "nobody holds it any more"
 
 
