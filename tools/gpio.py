@@ -188,6 +188,7 @@ def declare_pulse(name: str, line: Line) -> None:
     tool(
         effect="once",
         timeout_s=LONGEST_MS / 1000 + 3.0,
+        p95_s=LONGEST_MS / 1000 + 1.0,
         device=str(line),
         examples=[
             (f"Pulse the {spoken}.", {"ms": min(500, LONGEST_MS)}),

@@ -126,6 +126,7 @@ def declare_pulse(name: str) -> None:
     tool(
         effect="once",
         timeout_s=LONGEST_MS / 1000 + 3.0,
+        p95_s=LONGEST_MS / 1000 + 1.0,
         device=f"output {name}",
         examples=[
             (f"Pulse the {spoken}.", {"ms": min(500, LONGEST_MS)}),

@@ -110,6 +110,7 @@ def service_status(unit: Unit) -> Status:
 @tool(
     effect="idempotent",
     timeout_s=10.0,
+    p95_s=ACT_S,  # it waits for the unit
     examples=[
         (f"Start {FIRST}.", {"unit": FIRST}),
         (f"Start the service {FIRST}.", {"unit": FIRST}),
@@ -129,6 +130,7 @@ def service_start(unit: Acted) -> Changed:
 @tool(
     effect="idempotent",
     timeout_s=10.0,
+    p95_s=ACT_S,  # it waits for the unit
     examples=[
         (f"Stop {FIRST}.", {"unit": FIRST}),
         (f"Stop the service {FIRST}.", {"unit": FIRST}),
@@ -145,6 +147,7 @@ def service_stop(unit: Acted) -> Changed:
 @tool(
     effect="once",  # it interrupts each time
     timeout_s=10.0,
+    p95_s=ACT_S,  # it waits for the unit
     examples=[
         (f"Restart {FIRST}.", {"unit": FIRST}),
         (f"Restart the service {FIRST}.", {"unit": FIRST}),
