@@ -173,8 +173,10 @@ def test_a_second_login_for_nothing_is_no_usage() -> None:
     assert done.returncode == 2 and "go with --acl" in done.stderr
 
 
-def test_a_node_that_runs_under_the_shipped_rules_is_not_disturbed(doors: Doors, tmp_path: Path) -> None:
-    with node(doors, tmp_path):
+def test_a_node_that_runs_under_the_shipped_rules_is_not_disturbed(tmp_path: Path) -> None:
+    (tmp_path / "doors").mkdir()
+    # A broker of its own: it knows a node with this state from then on.
+    with Doors(tmp_path / "doors") as doors, node(doors, tmp_path):
         log = tmp_path / "log"
         wait_until(lambda: b"event=up" in log.read_bytes(), "the node is there", 30)
         config = tmp_path / "config.toml"
