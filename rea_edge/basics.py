@@ -19,7 +19,7 @@ State = Literal["accepted", "running", "paused", "waiting", "ended"]
 Outcome = Literal["achieved", "gave_up", "exceeded", "cancelled", "failed", "escalated", "rejected", "expired"]
 Confirm = Literal["never", "task", "always"]
 Op = Literal[">", ">=", "<", "<=", "==", "!="]
-LimitName = Literal["steps", "tokens", "seconds", "day_tokens", "month_tokens"]
+LimitName = Literal["steps", "tokens", "seconds", "day_tokens", "month_tokens", "day_cost", "month_cost"]
 # Ends with \Z: `$` would let a line break through, which makes a topic that brokers end the connection for.
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,36}\Z")]
 

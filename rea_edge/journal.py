@@ -44,8 +44,16 @@ class Books(Protocol):
         """A run has spent tokens more (or less, settled), of which `reserved` more are open."""
         ...
 
+    def pay(self, tx: Transaction, cost: float) -> None:
+        """A call that costs so much is about to start. Raises `RequestRefused` where that may not be."""
+        ...
+
+    def too_dear(self, cost: float) -> str | None:
+        """Why no call may start now that costs so much, or None."""
+        ...
+
     def left(self) -> Left | None:
-        """What may still be spent; None: whatever a run may."""
+        """What tokens may still be spent; None: whatever a run may."""
         ...
 
 
@@ -56,6 +64,11 @@ class NoBooks:
         return boot_s()
 
     def charge(self, tx: Transaction, tokens: int, reserved: int) -> None: ...
+
+    def pay(self, tx: Transaction, cost: float) -> None: ...
+
+    def too_dear(self, cost: float) -> str | None:
+        return None
 
     def left(self) -> Left | None:
         return None
@@ -252,6 +265,10 @@ class Held:
         """What all runs together may still spend, by the limit that leaves least; None where there is no such limit."""
         return self._books.left()
 
+    def too_dear(self, cost: float) -> str | None:
+        """Why no call that costs so much may start now, for what all runs together may spend; or None."""
+        return self._books.too_dear(cost)
+
     def sync(self) -> None:
         """Meet what other threads have added, ahead of what is noted: the order in which the rows will stand."""
         run = self._base
@@ -266,7 +283,7 @@ class Held:
 
         Returns all that is new to this lane since its last commit, each with the run as it was after it.
 
-        Raises `StoreFull` (nothing written, the run as before) or `StoreBroken`.
+        Raises `StoreFull` or, for what a call costs, `RequestRefused` (nothing written, the run as before) or `StoreBroken`.
         """
         wanted = [*self._noted, *events]
         more = [encode(event) for event in events]
@@ -282,13 +299,13 @@ class Held:
             for event in [*added, *wanted]:
                 run = applied(run, event)
                 news.append((run, event))
+            self._charge(tx, run)
             if wanted:
                 tx.append(self.row.row, run.seq - len(wanted), [*self._bodies, *more], self._clock())
             state = _state(run)
             if state != self.row.state:
                 outcome = run.ended.outcome if run.ended else None
                 self.row = tx.set_state(self.row.row, state, outcome, self._books.lived_s())
-            self._charge(tx, run)
             unsettled.add(tx, self.row, run, len(self._base.done), self._clock())
             if any(is_kept(event) for event in wanted):
                 self._publish(tx, self.row, run)
@@ -301,6 +318,8 @@ class Held:
         tokens, reserved = run.used.tokens - self._base.used.tokens, run.reserved - self._base.reserved
         if tokens or reserved:
             self._books.charge(tx, tokens, reserved)
+        if cost := run.used.cost - self._base.used.cost:
+            self._books.pay(tx, cost)
 
 
 def _state(run: Run) -> State:

@@ -15,6 +15,8 @@ LIMIT_WORDS: dict[LimitName, str] = {
     "seconds": "active seconds",
     "day_tokens": "tokens of all tasks in a day",
     "month_tokens": "tokens of all tasks in a month",
+    "day_cost": "cost of all calls in a day",
+    "month_cost": "cost of all calls in a month",
 }
 
 

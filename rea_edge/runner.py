@@ -218,7 +218,7 @@ class Runner:
         if moved is not None or stopping():
             return
         left = held.left()
-        within = asked if left is None else budget.within(asked, left.tokens)
+        within = asked if left is None else budget.within(asked, int(left.amount))
         if left is not None and within is None:
             self._commit(held, outcome.exceeded(held.run, left.limit))
             return
@@ -253,6 +253,9 @@ class Runner:
         self._commit(held)
         if held.run.cancel is not None:
             return  # it came in with that commit: the table decides, before anything has started
+        if (why_not := held.too_dear(self._effects.cost(act.call))) is not None:
+            held.note(Refused(n=act.n, reason=why_not))
+            return
         effect = self._effects.effect(act.call, act.effect)
         if held.run.job.dry_run and (effect != "read" or self._effects.cost(act.call)):
             held.note(Returned(n=act.n, result=Ok(data=NOT_RUN), seconds=0.0))
@@ -275,6 +278,7 @@ class Runner:
         """Run a call that passed the gate, and note how it ended; `effect` is what it is taken for, `spent_s` what the
         gate took of its time."""
         began = False
+        refused = ""
 
         def starting() -> bool:
             """The last moment before the start: the intent of a `once` call, or of one that costs, goes to disk, so that
@@ -282,13 +286,17 @@ class Runner:
 
             A stop wins before the intent only: an intent without a start would be reported as unknown.
             """
-            nonlocal began
+            nonlocal began, refused
             if stopping():
                 return False
             verify = self._effects.verify(act.call) if effect != "read" else None
             cost = self._effects.cost(act.call)
             if (effect == "once" or verify is not None or cost) and not held.run.open[0].intended:
-                self._commit(held, Intended(n=act.n, effect=effect, verify=verify, cost=cost))
+                try:
+                    self._commit(held, Intended(n=act.n, effect=effect, verify=verify, cost=cost))
+                except RequestRefused as exc:  # another lane has spent meanwhile what was left
+                    refused = exc.message
+                    return False
             began = held.run.cancel is None and not cancel.cancelled  # it may have come right behind the intent
             return began
 
@@ -297,8 +305,9 @@ class Runner:
         with self._now("act", left_s):
             result = self._effects.act(held.run, act.call, f"{held.run.id}-{act.n}", left_s, cancel, starting)
         fault = result.fault if isinstance(result, Fault) else None
-        if isinstance(result, Fault) and fault == "denied" and not began:
-            held.note(Refused(n=act.n, reason=result.message, seconds=round(time.monotonic() - started, 3)))
+        if isinstance(result, Fault) and (refused or (fault == "denied" and not began)):
+            why = refused or result.message
+            held.note(Refused(n=act.n, reason=why, seconds=round(time.monotonic() - started, 3)))
             return
         if fault == "cancelled" and stopping() and held.run.cancel is None:
             raise Stopped

@@ -187,10 +187,10 @@ class DecidedShown(Published, frozen=True, kw_only=True):
 
 
 class BudgetLeft(Published, frozen=True, kw_only=True):
-    """`left` of `of` tokens; the count is renewed in `renewed_in_s` seconds at the latest."""
+    """`left` of `of` tokens (or of cost); the count is renewed in `renewed_in_s` seconds at the latest."""
 
-    left: int
-    of: int
+    left: int | float
+    of: int | float
     renewed_in_s: float
 
 

@@ -29,7 +29,7 @@ class Board:
         self.now = Moment(boot=boot or self.now.boot, boot_s=boot_s, wall=wall)
         self.line = onward(self.line, self.now)
         self.spent = charged(self.spent, self.line.lived_s, today(self.line), 100, 0)
-        return self.spent.day.tokens, self.spent.month.tokens
+        return self.spent.day.amount, self.spent.month.amount
 
 
 # Each step: seconds that pass, the wall clock then (None: not trusted), the new boot if there was one; then both counts.
@@ -102,9 +102,9 @@ def test_a_clock_that_comes_to_be_trusted_renews_nothing_by_that() -> None:
 def test_a_reservation_that_is_open_at_midnight_is_settled_in_the_new_day() -> None:
     spent = charged(Spent(), 0.0, NOON, 300, 0)
     spent = charged(spent, 1.0, NOON, 900, 900)
-    assert spent.day.tokens == 1200
+    assert spent.day.amount == 1200
     spent = charged(spent, 12 * HOUR, NOON + 12 * HOUR, 40 - 900, -900)
-    assert (spent.day.tokens, spent.reserved) == (40, 0)
+    assert (spent.day.amount, spent.reserved) == (40, 0)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_reservation_that_is_open_at_midnight_is_settled_in_the_new_day() -> N
             charged(Spent(), 10.0, NOON, 1200, 0), NOON, ("day_tokens", 0, 12 * HOUR), id="no less than nothing"
         ),
         pytest.param(
-            Spent(day=Count(tokens=100, period=20_787), month=Count(tokens=4900, period=24_322)),
+            Spent(day=Count(amount=100, period=20_787), month=Count(amount=4900, period=24_322)),
             NOON,
             ("month_tokens", 100, 12 * HOUR),
             id="the month",
@@ -125,17 +125,17 @@ def test_a_reservation_that_is_open_at_midnight_is_settled_in_the_new_day() -> N
 def test_what_is_left_names_its_limit_and_its_renewal(
     spent: Spent, today: float | None, least: tuple[str, int, float]
 ) -> None:
-    one = min(left(LIMITS, spent, 10.0, today), key=lambda one: one.tokens)
-    assert (one.limit, one.tokens, one.renewed_in_s) == least
+    one = min(left(LIMITS.of_tokens, spent, 10.0, today), key=lambda one: one.amount)
+    assert (one.limit, one.amount, one.renewed_in_s) == least
 
 
 def test_no_limit_leaves_nothing_to_say() -> None:
-    assert left(Allowance(), Spent(), 0.0, None) == []
+    assert left(Allowance().of_tokens, Spent(), 0.0, None) == []
 
 
 def test_the_calendar_ends_before_it_breaks() -> None:
     assert current(Spent(), 0.0, 9e15).month.period is not None
-    assert left(LIMITS, Spent(), 0.0, 9e15)
+    assert left(LIMITS.of_tokens, Spent(), 0.0, 9e15)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ _TLS = {"mqtts", "wss"}
 class _Limits(TaskLimits, frozen=True):
     day_tokens: Shared = 0
     month_tokens: Shared = 0
+    day_cost: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    month_cost: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     queue: Annotated[int, Meta(ge=1, le=10_000)] = Queue().size
     queue_s: Annotated[float, Meta(ge=0.1, le=2_592_000)] = Queue().longest_s
 
@@ -83,7 +85,12 @@ def settings(keys: dict[str, object]) -> Settings:
         broker=found.broker,
         endpoints=found.endpoint,
         limits=found.limits.of(Limits()),
-        allowance=Allowance(day_tokens=found.limits.day_tokens, month_tokens=found.limits.month_tokens),
+        allowance=Allowance(
+            day_tokens=found.limits.day_tokens,
+            month_tokens=found.limits.month_tokens,
+            day_cost=found.limits.day_cost,
+            month_cost=found.limits.month_cost,
+        ),
         queue=Queue(size=found.limits.queue, longest_s=found.limits.queue_s),
         paces=_paces(found.queue),
         memory=found.memory,

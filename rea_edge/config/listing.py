@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from rea_edge.allowance import Allowance
 from rea_edge.canonical import canonical
 from rea_edge.config.settings import Secret, Settings
 from rea_edge.records import Limits, Rule
@@ -29,7 +30,7 @@ def public(settings: Settings) -> dict[str, object]:
         ],
         "limits": {
             **_some(settings.limits, *Limits.__struct_fields__),
-            **_some(settings.allowance, "day_tokens", "month_tokens"),
+            **_some(settings.allowance, *Allowance.__struct_fields__),
             "queue": settings.queue.size,
             "queue_s": settings.queue.longest_s,
         },

@@ -239,7 +239,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     # of one run: 8 steps, 20000 tokens, 1024 tokens an answer, 10 s a call, 300 active seconds; and the most that its
     # calls may cost, in the unit of the tools' `cost`: 0 is no limit, for most tools cost nothing
     allowance: Allowance = Allowance()
-    # tokens of all tasks together, in [limits] as day_tokens and month_tokens; 0 is none: a model on the board is free
+    # of all tasks together, in [limits]: day_tokens, month_tokens, and day_cost, month_cost for what calls cost, also
+    # direct ones; 0 is none: a model on the board is free, and so are most tools
     queue: Queue = Queue()
     paces: Paces = Paces()
     # of each sender, as `[queue]` says

@@ -63,6 +63,16 @@ MUTATIONS = (
         (BORDERS,),
     ),
     Mutation(
+        "what a call costs is not counted for all tasks",
+        (("journal.py", "self._books.pay(tx, cost)", "pass"),),
+        (BORDERS,),
+    ),
+    Mutation(
+        "two calls may share what is left for one",
+        (("daemon/spending.py", "if (why := self._too_dear(tx, cost)) is not None:", "if (why := None) is not None:"),),
+        ("tests/daemon/test_spending.py",),
+    ),
+    Mutation(
         "an open intent is started again",
         (("loop.py", 'if run.phase == "acting" and run.open[0].intended:', "if False:"),),
         (BORDERS,),
@@ -294,7 +304,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a reservation that is open at midnight is nobody's",
-        (("allowance.py", "return Count(tokens=reserved, since_s=now_s, period=period)", "return Count(since_s=now_s, period=period)"),),
+        (("allowance.py", "return Count(amount=reserved, since_s=now_s, period=period)", "return Count(since_s=now_s, period=period)"),),
         ("tests/test_allowance.py",),
     ),
     Mutation(

@@ -183,7 +183,7 @@ def main(folder: Path, kill_at: int) -> None:
     borders = Borders(kill_at)
     store = BorderStore.open(folder / "state")
     store.borders = borders
-    books = Spending(Allowance(day_tokens=10**9), store, Life(store, lambda: None))
+    books = Spending(Allowance(day_tokens=10**9, day_cost=1e9), store, Life(store, lambda: None))
     journal = Journal(store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None, books)
     with store.transaction() as tx:
         row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(Job(goal="do it", limits=LIMITS)), None)

@@ -87,7 +87,9 @@ def check(folder: Path, run: Run, whole: Run) -> None:
         assert [type(event) for event in events if isinstance(event, Moved | Switched)] == [Moved, Switched]
         assert run.begun is not None and (run.begun.endpoint, run.begun.protocol) == ("second", "json")
         spent = msgspec.json.decode(store.meta_get("spent") or "", type=Spent)
-        assert (spent.day.tokens, spent.month.tokens, spent.reserved) == (run.used.tokens, run.used.tokens, 0)
+        assert (spent.day.amount, spent.month.amount, spent.reserved) == (run.used.tokens, run.used.tokens, 0)
+        kept = msgspec.json.decode(store.meta_get("spent_cost") or "", type=Spent)
+        assert (kept.day.amount, kept.month.amount, kept.reserved) == (run.used.cost, run.used.cost, 0)
         assert [message.topic for message in store.pull(10)].count("rea/v1/n/out/me/task/t1/state") == 1
     finally:
         store.close()

@@ -127,6 +127,29 @@ def test_what_a_gate_reads_must_be_free(mosquitto: Mosquitto, make_house: MakeHo
         assert not house.ledger()
 
 
+def test_what_all_calls_of_a_day_may_cost_is_kept_over_a_kill(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    answers = script(call("text", to="ann"), call("forecast"), finish("It is warm."))
+    with ScriptedEndpoint(answers) as endpoint:
+        house = paying(mosquitto, make_house, endpoint_table(endpoint.url, day_cost=0.3, month_cost=9))
+        with house.client() as client:
+            wait_online(client)
+            assert client.ask("call", {"args": {"to": "bob"}}, "text").ok
+            house.kill()
+            house.start()
+            wait_online(client)
+            task_id, _ = client.submit({"goal": "Tell her, then say how warm it is."})
+            state = client.watch(task_id, None)
+            assert [one.result for one in state.done] == ["denied", "ok"] and state.usage.cost == 0.1
+            refused = client.ask("call", {}, "forecast")
+            assert refused.error is not None and refused.error.code == "policy_denied"
+            assert "it costs 0.1, and 0 of 0.3 (day_cost) are left; renewed in" in refused.error.message
+            status = client.ask("query", {}, "status").data
+    assert isinstance(status, dict)
+    lefts = {limit: one["left"] for limit, one in status["status"]["budgets"].items()}
+    assert lefts == {"day_cost": 0, "month_cost": 8.7} and "day_cost: all 0.3 are spent" in status["status"]["faults"]
+    assert (len(house.ledger("text")), len(house.ledger("forecast"))) == (1, 1)
+
+
 def test_a_request_and_a_task_type_may_lower_what_a_task_may_cost(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     types = "[task.cheap]\nlimits = {cost = 0.1}\n"
     with ScriptedEndpoint(script(call("text", to="ann"), finish("No."))) as endpoint:
