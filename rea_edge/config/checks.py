@@ -44,7 +44,7 @@ IDENTIFIED = 'identity = "broker" or "keys"'
 Shared = Annotated[int, Meta(ge=0, le=10**12)]
 
 _LOOPBACK = re.compile(r"localhost|::1|127\.\d+\.\d+\.\d+")
-_NEVER_WRITTEN = {"password", "api_key"}  # they are read from files of their own
+_NEVER_WRITTEN = {"password", "api_key", "key_texts"}  # they are read from files of their own
 _SECRET = re.compile(r"[a-z][a-z0-9_]{0,47}_file")
 _TLS = {"mqtts", "wss"}
 

@@ -186,6 +186,10 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
             "[broker]\nqos = 2",
             "broker.qos: unknown key; there are url, insecure, root, username, password_file, ca_file",
         ),
+        (
+            "[access]\nkay = 1",
+            "access.kay: unknown key; there are identity, keys, plain_text, operators, senders, callers",
+        ),
         ("[memory]\nsoft = 2", "memory.soft: unknown key; there are soft_mib, hard_mib, tool_mib"),
         (
             "[task.x.limits]\nlives = 9",
