@@ -102,6 +102,7 @@ class Rule(Frozen, frozen=True, kw_only=True):
     """The bounds of one tool; what is absent bounds nothing."""
 
     ranges: dict[str, tuple[float, float]] = {}
+    values: dict[str, tuple[bool | int | float | str, ...]] = {}  # the only ones that a parameter may have
     rate: Rate | None = None
     dwell_s: float = 0.0  # least seconds between two starts
     hours: Hours | None = None

@@ -73,9 +73,13 @@ def breach(rule: Rule, call: Call, parameters: Args, facts: Facts) -> str | None
     if facts.done is not None and (missing := [name for name in rule.requires if name not in facts.done]):
         return f"{call.name} requires {missing[0]} first: call that, and look at its result"
     for key, (least, most) in rule.ranges.items():
-        value = call.args.get(key, shape_of(parameters, key).get("default"))
+        value = _given(call, parameters, key)
         if value is not None and not _between(least, value, most):
             return f"{call.name}: {key} must be from {least:g} to {most:g} on this node, not {value!r}"
+    for key, allowed in rule.values.items():
+        value = _given(call, parameters, key)
+        if (key in call.args or value is not None) and not any(condition.equal(value, one) for one in allowed):
+            return f"{call.name}: {key} must be one of {', '.join(map(str, allowed))} on this node, not {value!r}"
     if rule.hours is None:
         return None
     if facts.minute is None:
@@ -130,6 +134,10 @@ def offered(policy: Policy, tools: Collection[Tool]) -> tuple[Offer, ...]:
         tool for tool in tools if refusal(policy, Call(name=tool.name, args={}), tool.effect, {tool.name: tool}) is None
     )
     return tuple(Offer.of(tool) for tool in sorted(shown, key=lambda tool: tool.name))
+
+
+def _given(call: Call, parameters: Args, key: str) -> object:
+    return call.args.get(key, shape_of(parameters, key).get("default"))
 
 
 def _between(least: float, value: object, most: float) -> bool:

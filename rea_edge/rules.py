@@ -68,6 +68,10 @@ class Gate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class NodeGate(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[gate.TOOL]` as a node has it: a declaration may ask for a yes, who gives it is the node's to say."""
 
+    values: dict[str, Annotated[tuple[bool | int | float | str, ...], Meta(min_length=1, max_length=256)]] = field(
+        default_factory=dict
+    )
+    # parameter = [what it may be], nothing else: which of its devices a tool may reach; a declaration has enum for this
     approvers: Annotated[tuple[str, ...], Meta(max_length=32)] = ()
     # names of those who may say yes, never to a call of their own; not with [access] identity = "none"
     approve_s: Annotated[float, Meta(ge=1, le=86_400)] = 120.0
@@ -85,6 +89,7 @@ def rule_of(gate: Gate) -> Rule:
         check_wanted(wanted, f"only_if[{index}]")
     return Rule(
         ranges=gate.ranges,
+        values=gate.values if isinstance(gate, NodeGate) else {},
         rate=_read(rate_of, gate.rate, "rate"),
         dwell_s=gate.dwell_s or 0.0,
         hours=_read(hours_of, gate.hours, "hours"),

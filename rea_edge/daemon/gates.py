@@ -126,11 +126,12 @@ def rule_faults(configured: Mapping[str, Rule], tools: Mapping[str, Tool]) -> li
 
 
 def _faults_of(place: str, name: str, rule: Rule, tools: Mapping[str, Tool]) -> list[str]:
-    known = shapes_of(tools[name].parameters) if name in tools else rule.ranges
+    known = shapes_of(tools[name].parameters) if name in tools else {**rule.ranges, **rule.values}
     return [
         *(
-            f"{place}.ranges.{key}: {name} has no such parameter; it has {', '.join(known) or 'none'}"
-            for key in rule.ranges
+            f"{place}.{bound}.{key}: {name} has no such parameter; it has {', '.join(known) or 'none'}"
+            for bound, keys in (("ranges", rule.ranges), ("values", rule.values))
+            for key in keys
             if key not in known
         ),
         *(f"{place}.requires: there is no tool {one!r}" for one in rule.requires if one not in tools),

@@ -73,6 +73,7 @@ limits = {steps = 3, task_s = 60}
 rate = "6/minute"
 dwell_s = 10.0
 ranges = {percent = [0, 80]}
+values = {side = ["left", 2]}
 hours = "07:00-22:00"
 requires = ["read_sensor"]
 only_if = [{tool = "read_sensor", path = "value", op = "<", value = 60}]
@@ -122,6 +123,7 @@ def test_every_setting_of_the_file_arrives(whole: Settings, tmp_path: Path) -> N
     assert whole.log.level == "debug"
     assert whole.gates["set_pump"] == Rule(
         ranges={"percent": (0, 80)},
+        values={"side": ("left", 2)},
         rate=Rate(times=6, seconds=60.0),
         dwell_s=10.0,
         hours=Hours(first=420, last=1320),
@@ -258,6 +260,9 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         ("[gate.set_pump]\nhours = 'noon'", "gate.set_pump.hours: expected hours such as 07:00-22:00, got 'noon'"),
         ("[gate.set_pump]\nranges = {percent = [80, 0]}", "gate.set_pump.ranges.percent: expected [least, most]"),
         ("[gate.set_pump]\nranges = {percent = 80}", "gate.set_pump.ranges"),
+        ("[gate.set_pump]\nvalues = {side = []}", "gate.set_pump.values"),
+        ("[gate.set_pump]\nvalues = {side = 'left'}", "gate.set_pump.values"),
+        ("[gate.set_pump]\nvalues = {side = [[1]]}", "gate.set_pump.values"),
         ("[gate.set_pump]\nrequires = ['A b']", "gate.set_pump.requires[0]: expected the name of a tool"),
         (
             "[gate.set_pump]\nonly_if = [{tool = 'a'}]",

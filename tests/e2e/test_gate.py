@@ -26,6 +26,15 @@ def test_a_value_out_of_its_range_does_not_run(broker: AnyBroker, make_house: Ma
         assert len(house.ledger("turn")) == 1
 
 
+def test_a_value_that_is_not_among_those_of_the_node_does_not_run(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto, extra='[gate.look]\nvalues = {name = ["tank"]}').start()
+    with house.client() as client:
+        wait_online(client)
+        assert code_of(client, "look", name="tank") == ("ok", "")
+        code, words = code_of(client, "look", name="pipe")
+        assert code == "policy_denied" and "name must be one of tank on this node, not 'pipe'" in words
+
+
 def test_a_rest_between_two_starts_holds_over_a_kill(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     house = make_house(mosquitto, extra="[gate.ring]\ndwell_s = 3600").start()
     with house.client() as client:
@@ -81,13 +90,14 @@ def test_hours_hold_everything_back_where_the_clock_is_not_trusted_or_it_is_late
 
 
 def test_a_rule_for_a_tool_that_is_not_there_is_a_fault(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
-    rules = "[gate.rong]\ndwell_s = 1\n[gate.turn]\nranges = {percentage = [0, 1]}\n"
+    rules = "[gate.rong]\ndwell_s = 1\n[gate.turn]\nranges = {percentage = [0, 1]}\n[gate.look]\nvalues = {nam = [1]}\n"
     house = make_house(mosquitto, extra=rules).start()
     with house.client() as client:
         wait_online(client)
-        wait_until(lambda: len(client.status().faults) == 2, "both are named", 10)
+        wait_until(lambda: len(client.status().faults) == 3, "all are named", 10)
         assert any("gate.rong" in fault for fault in client.status().faults)
         assert any("gate.turn.ranges.percentage" in fault for fault in client.status().faults)
+        assert any("gate.look.values.nam" in fault for fault in client.status().faults)
 
 
 def test_a_dry_run_passes_the_gate_and_runs_nothing_that_acts(broker: AnyBroker, make_house: MakeHouse) -> None:
