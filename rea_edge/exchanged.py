@@ -3,15 +3,16 @@
 What follows from how an exchange ended (whether it took effect, whether to try again) is the caller's, by the fault.
 """
 
-from msgspec import UNSET, Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, UnsetType, json
 
+from rea_edge import schema
 from rea_edge.device.message import Message, message_of
 from rea_edge.device.places import Unfit
 from rea_edge.device.reply import answer_in, is_away
 from rea_edge.mqtt import Outgoing
 from rea_edge.mqtt.exchange import Exchange
 from rea_edge.mqtt.talk import Ask, Missed
-from rea_edge.records import Fault, Ok, Result
+from rea_edge.records import Fault, Ok, Result, Tool
 from rea_edge.toolbox import Attempt
 from rea_edge.toolhost.faults import FaultName, fault
 from rea_edge.toolhost.frames import DEEPEST, too_deep
@@ -27,32 +28,40 @@ class Exchanged:
     def attempt(self, attempt: Attempt) -> Result:
         tool = attempt.tool
         assert tool.exchange is not None
-        path = tool.exchange.path
         try:
             message = message_of(tool, attempt.args, attempt.request_id, self._root)
         except Unfit as exc:
             return fault("bad_args", f"nothing was sent: {exc}")
-        end = self._exchange.ask(_asked(message, path), attempt.seconds, attempt.cancel)
+        end = self._exchange.ask(_asked(message, tool), attempt.seconds, attempt.cancel)
         if isinstance(end, Missed):
             return Ending(end, message, attempt).fault()
         if end.payload is None:
             return Ok(data=Raw(b'{"published":true}'))
-        value = answer_in(end.payload, path, message.match)
+        value = _answer(end.payload, message, tool)
         if too_deep(value):
             return fault("bad_result", f"the reply is nested deeper than {DEEPEST} levels")
         return Ok(data=Raw(json.encode(value)))
 
 
-def _asked(message: Message, path: str) -> Ask:
+def _asked(message: Message, tool: Tool) -> Ask:
     out = Outgoing(topic=message.publish, payload=message.payload, qos=message.qos) if message.publish else None
     said_at = {one.topic: one for one in message.availability}
     return Ask(
         out=out,
         reply=message.reply,
-        matches=lambda payload: answer_in(payload, path, message.match) is not UNSET,
+        matches=lambda payload: _answer(payload, message, tool) is not UNSET,
         presence=tuple(said_at),
         away=lambda topic, payload: is_away(said_at[topic], payload),
     )
+
+
+def _answer(payload: bytes, message: Message, tool: Tool) -> object | UnsetType:
+    """What the device said; UNSET also for what is not what the tool returns: rubbish is no reading."""
+    assert tool.exchange is not None
+    value = answer_in(payload, tool.exchange.path, message.match)
+    if value is UNSET or tool.returns is None:
+        return value
+    return value if schema.compile(tool.returns, place=tool.name).shape.admits(value) else UNSET
 
 
 class Ending(Struct, frozen=True):
