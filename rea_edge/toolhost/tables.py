@@ -3,6 +3,7 @@
 Imported in short-lived children only (it pulls in `tomllib`). Raises ToolInvalid with file, tool and key.
 """
 
+import os
 import re
 import tomllib
 
@@ -16,6 +17,7 @@ from rea_edge.tool import KEYS, MORE_KEYS, NAME, PARAMETER_NAME, check_keys, che
 from rea_edge.toolhost.exchanges import MQTT_KEYS, SCALARS, check_repeatable, exchange_of
 from rea_edge.toolhost.extras import check_filled, with_extras
 from rea_edge.toolhost.limits import PASSED_ON
+from rea_edge.toolhost.named import with_names
 from rea_edge.toolhost.subset import checked_answer, supported
 
 TABLE_KEYS = ("description", "command", "env", "parameters", "returns", *KEYS, *MQTT_KEYS)
@@ -38,6 +40,7 @@ def from_table(source: str, name: str, table: object) -> Tool:
         raise ToolInvalid(place, f"{name!r} is not a tool name: {NAME.pattern}")
     if not isinstance(table, dict):
         raise ToolInvalid(place, "is not a table; a file of tools has one table a tool")
+    table = with_names(place, table, os.environ)
     keys: Args = {"timeout_s": 10.0, "retries": 0, "device": "", "parameters": {}, "examples": [], **table}
     unsupported = {key: value for key, value in keys.items() if key not in TABLE_KEYS}
     if "retain" in table:
