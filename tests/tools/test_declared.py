@@ -1,5 +1,7 @@
 """What the shipped tools declare: enough examples, and examples that their own readers read."""
 
+import tomllib
+
 import pytest
 
 from rea_edge.decision.command import read_line
@@ -10,7 +12,7 @@ from rea_edge.records import Offer, Tool
 from rea_edge.toolhost.load import declarations
 from tests.tools.calling import TOOLS
 
-FILES = tuple(sorted(file.name for file in TOOLS.glob("*.py")))
+FILES = tuple(sorted(file.name for file in TOOLS.glob("*.*") if file.suffix in (".py", ".toml")))
 
 
 def declared(file: str) -> tuple[Tool, ...]:
@@ -57,6 +59,20 @@ def test_only_the_alarm_is_once_and_only_sensors_are_read() -> None:
 
 
 ACTS = {
+    "zigbee2mqtt.toml": {
+        "zigbee_state": "read", "zigbee_sensor": "read", "zigbee_bridge": "read",
+        "zigbee_switch": "idempotent", "zigbee_dim": "idempotent",
+    },
+    "tasmota.toml": {
+        "tasmota_state": "read", "tasmota_relay_state": "read", "tasmota_sensors": "read",
+        "tasmota_power": "idempotent", "tasmota_relay": "idempotent",
+    },
+    "shelly.toml": {"shelly_state": "read", "shelly_switch": "idempotent"},
+    "esphome.toml": {
+        "esphome_state": "read", "esphome_sensor": "read", "esphome_switch": "idempotent", "esphome_press": "once",
+    },
+    "homeassistant.toml": {"home_state": "read", "homeassistant_state": "read", "home_switch": "idempotent"},
+    "notify.toml": {"send_alert": "once"},
     "notes.py": {"search_notes": "read", "write_note": "idempotent"},
     "services.py": {
         "service_status": "read", "service_log": "read", "service_start": "idempotent", "service_stop": "idempotent",
@@ -86,6 +102,22 @@ def test_what_an_act_returns_is_no_free_text(file: str) -> None:
         if shape.get("type") == "string" and path != "unit"  # an enumeration as soon as units are named
     ]
     assert free == []
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.endswith(".toml")])
+def test_the_head_of_a_pack_names_the_settings_that_its_tools_take(file: str) -> None:
+    text = (TOOLS / file).read_text()
+    head, tables = text.split("\n\n", 1)[0] + text.split("\n[", 1)[0], tomllib.loads(text)
+    shapes = [
+        shape for table in tables.values() for shape in table.get("parameters", {}).get("properties", {}).values()
+    ]
+    taken = [name for shape in shapes for name in listed(shape.get("enum_from", []))]
+    missing = {name for name in taken if name not in head and "_" + name.rpartition("_")[2] not in head}
+    assert not missing
+
+
+def listed(said: object) -> list[str]:
+    return [str(one) for one in said] if isinstance(said, list) else [str(said)]
 
 
 def test_a_guard_can_name_what_a_sensor_returns() -> None:

@@ -22,7 +22,9 @@ from tests.brokers import Emulated
 from tests.evidence.playing import lines
 from tests.tools.calling import ROOT, TOOLS
 
-PACKS = tuple(sorted(file.stem for file in TOOLS.glob("*.py")))
+PACKS = tuple(sorted(file.stem for file in TOOLS.glob("*.py")))  # those that are code
+SHIPPED = tuple(sorted(file.name for suffix in ("py", "toml") for file in TOOLS.glob(f"*.{suffix}")))
+ALL = [name.partition(".")[0] for name in SHIPPED]
 SETTINGS = {
     "REA_TOOL_FILES_FOLDERS": "logs={folder}",
     "REA_TOOL_GPIO_LINES": "horn=gpiochip0:0:out,fish_pump=gpiochip0:1:out:keeps,door=gpiochip0:2:in:pullup",
@@ -78,7 +80,7 @@ def value(result: Result) -> object:
 
 @pytest.mark.parametrize("configured", [False, True], ids=["no settings", "settings"])
 def test_every_pack_loads_under_check(tmp_path: Path, configured: bool) -> None:
-    done = check(tmp_path, list(PACKS), ROOT, **(settings(tmp_path) if configured else {}))
+    done = check(tmp_path, ALL, ROOT, **(settings(tmp_path) if configured else {}))
     assert done.returncode == 0 and "WRONG" not in done.stdout, done.stdout
     named = ("set_fish_pump", "pulse_horn", "set_garden_lamp", "pulse_siren") if configured else ()
     for name in ("read_line", "read_output", "service_restart", "reach_host", "tail_file", "write_note", *named):
@@ -95,9 +97,9 @@ def test_a_wheel_brings_every_pack_by_its_bare_name(tmp_path: Path) -> None:
     built = wheel(tmp_path)
     with zipfile.ZipFile(built) as files:
         shipped = [name for name in files.namelist() if name.startswith("rea_edge/_data/tools/")]
-        assert sorted(shipped) == [f"rea_edge/_data/tools/{pack}.py" for pack in PACKS]
+        assert sorted(shipped) == [f"rea_edge/_data/tools/{name}" for name in SHIPPED]
         files.extractall(tmp_path / "site")
-    done = check(tmp_path, list(PACKS), tmp_path / "site")
+    done = check(tmp_path, ALL, tmp_path / "site")
     assert done.returncode == 0 and f"from {tmp_path}/site/rea_edge/_data/tools/gpio.py" in done.stdout, done.stdout
 
 
