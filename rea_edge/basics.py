@@ -143,6 +143,7 @@ class Exchange(Frozen, frozen=True, kw_only=True):
     reply: str = ""  # topic; empty: none is awaited
     path: str = ""  # into the reply; empty: all of it
     match: dict[str, object] = {}
+    error: str = ""  # where a reply to it says that it was refused, and why; empty: nowhere
     availability: tuple[Availability, ...] = ()
 
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, json
 from rea_edge import schema
 from rea_edge.device.message import Message, message_of
 from rea_edge.device.places import Unfit
-from rea_edge.device.reply import answer_in, is_away
+from rea_edge.device.reply import answer_in, is_away, refusal_in
 from rea_edge.mqtt import Outgoing
 from rea_edge.mqtt.exchange import Exchange
 from rea_edge.mqtt.talk import Ask, Missed
@@ -37,6 +37,8 @@ class Exchanged:
             return Ending(end, message, attempt).fault()
         if end.payload is None:
             return Ok(data=Raw(b'{"published":true}'))
+        if why := refusal_in(end.payload, tool.exchange.error, message.match):
+            return fault("tool_error", f"the device answered: {why}")
         value = _answer(end.payload, message, tool)
         if too_deep(value):
             return fault("bad_result", f"the reply is nested deeper than {DEEPEST} levels")
@@ -44,12 +46,16 @@ class Exchanged:
 
 
 def _asked(message: Message, tool: Tool) -> Ask:
+    assert tool.exchange is not None
+    error = tool.exchange.error
     out = Outgoing(topic=message.publish, payload=message.payload, qos=message.qos) if message.publish else None
     said_at = {one.topic: one for one in message.availability}
     return Ask(
         out=out,
         reply=message.reply,
-        matches=lambda payload: _answer(payload, message, tool) is not UNSET,
+        matches=lambda payload: (
+            bool(refusal_in(payload, error, message.match)) or _answer(payload, message, tool) is not UNSET
+        ),
         presence=tuple(said_at),
         away=lambda topic, payload: is_away(said_at[topic], payload),
     )

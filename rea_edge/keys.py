@@ -11,6 +11,7 @@ TAKES = {
     "await": "the topic that the device answers on",
     "await_path": "a path into the answer, such as state or sensors.0.value",
     "await_match": "what the answer must be, whole or by path",
+    "await_error": "the path where an answer says what went wrong",
     "availability": "a topic, or a list of {topic, path, online}",
     "parameters": 'a JSON Schema with type = "object"',
     "returns": "a JSON Schema",

@@ -28,6 +28,7 @@ payload = { id = "{request_id}" }
 await = "z/lamp"
 await_path = "state"
 await_match = { id = "{request_id}" }
+await_error = "error.message"
 availability = "z/lamp/here"
 
 [set_lamp]
@@ -102,6 +103,26 @@ def test_what_is_no_json_is_a_text_and_what_is_too_deep_is_refused(broker: AnyBr
         assert value(run(box, "set_lamp", name="lamp", state="so so")) == "so so"
         assert value(run(box, "set_lamp", name="lamp", state='{"a":[1]}')) == {"a": [1]}
         assert name_of(run(box, "set_lamp", name="lamp", state="[" * 200 + "]" * 200)) == "bad_result"
+
+
+@pytest.mark.parametrize(("error", "words_of_it"), [
+    pytest.param('{"message":"no such lamp"}', "the device answered: no such lamp", id="a text"),
+    pytest.param('{"message":{"code":404}}', 'the device answered: {"code":404}', id="something else"),
+])  # fmt: skip
+def test_an_answer_that_names_an_error_has_failed_with_it(
+    broker: AnyBroker, box: Toolbox, error: str, words_of_it: str
+) -> None:
+    anothers = '{"id":"r9-9","error":{"message":"of another"}}'
+    with Device(broker.port, "z/lamp/get", answers=replying("z/lamp", anothers, f'{{"id":"r1-1","error":{error}}}')):
+        result = run(box, "get_lamp")
+        assert (name_of(result), words(result)) == ("tool_error", words_of_it)
+
+
+@pytest.mark.parametrize("error", ["null", '{"message":null}', '{"message":false}', '{"message":""}', '"none"'])
+def test_an_answer_that_names_no_error_has_not_failed(broker: AnyBroker, box: Toolbox, error: str) -> None:
+    said = f'{{"id":"r1-1","state":"ON","error":{error}}}'
+    with Device(broker.port, "z/lamp/get", answers=replying("z/lamp", said)):
+        assert value(run(box, "get_lamp")) == "ON"
 
 
 def test_what_is_not_what_the_tool_returns_is_no_answer(broker: AnyBroker, box: Toolbox) -> None:

@@ -28,6 +28,14 @@ def answer_in(payload: bytes, path: str, match: Mapping[str, object]) -> object 
     return lookup(said, path) if path else said
 
 
+def refusal_in(payload: bytes, path: str, match: Mapping[str, object]) -> str:
+    """What an answer says at the path of its errors, as a text; empty where it says none."""
+    said = answer_in(payload, path, match) if path else UNSET
+    if said is UNSET or said is None or said is False:
+        return ""
+    return said if isinstance(said, str) else msgspec.json.encode(said).decode()
+
+
 def is_away(availability: Availability, payload: bytes) -> bool:
     """Whether a device says that it is not there. One that says nothing (an empty message) may be."""
     if not payload:

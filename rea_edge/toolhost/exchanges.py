@@ -17,7 +17,8 @@ from rea_edge.parameters import PLACE, shape_of, shapes_of
 from rea_edge.records import Args, Availability, Exchange, Tool
 from rea_edge.toolhost.extras import check_filled
 
-MQTT_KEYS = ("publish", "payload", "qos", "await", "await_path", "await_match", "availability")
+MQTT_KEYS = ("publish", "payload", "qos", "await", "await_path", "await_match", "await_error", "availability")
+WITH = {"payload": "publish", "qos": "publish", "await_path": "await", "await_match": "await", "await_error": "await"}
 SCALARS = ("string", "integer", "number", "boolean")
 
 
@@ -30,7 +31,7 @@ def exchange_of(place: str, table: Args, parameters: Args) -> Exchange:
         )
     if "publish" not in said and "await" not in said:
         raise ToolInvalid(place, "names no topic: publish, await or both")
-    for key, needs in (("payload", "publish"), ("qos", "publish"), ("await_path", "await"), ("await_match", "await")):
+    for key, needs in WITH.items():
         if key in said and needs not in said:
             raise ToolInvalid(f"{place}.{key}", f"is given without {needs}")
     if said.get("qos", 1) not in (0, 1) or isinstance(said.get("qos"), bool):
@@ -44,6 +45,7 @@ def exchange_of(place: str, table: Args, parameters: Args) -> Exchange:
             "qos": said.get("qos", 1),
             "reply": checked_topic(f"{place}.await", said["await"], parameters) if "await" in said else "",
             "path": checked_path(f"{place}.await_path", said["await_path"]) if "await_path" in said else "",
+            "error": checked_path(f"{place}.await_error", said["await_error"]) if "await_error" in said else "",
             "match": checked_match(f"{place}.await_match", said.get("await_match", {}), parameters),
         },
         Exchange,

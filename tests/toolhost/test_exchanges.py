@@ -91,6 +91,8 @@ def test_a_reply_that_is_compared_as_a_whole_needs_no_path() -> None:
     pytest.param("qos = 1\nawait = 'a/b'", ".qos", "without publish", id="a QoS for nobody"),
     pytest.param("publish = 'a/b'\nawait_path = 'x'", ".await_path", "without await", id="a path into nothing"),
     pytest.param("publish = 'a/b'\nawait_match = 'x'", ".await_match", "without await", id="a match of nothing"),
+    pytest.param("publish = 'a/b'\nawait_error = 'x'", ".await_error", "without await", id="an error of nothing"),
+    pytest.param("publish = 'a/b'\nawait = 'c'\nawait_error = 'x y'", ".await_error", "no path", id="no path to an error"),
     pytest.param("availability = 'a/b'", "", "publish, await or both", id="nothing to say and to hear"),
     pytest.param("", "", "neither a command nor an MQTT tool", id="nothing at all"),
     pytest.param("publish = 'a/b'\ncommand = ['true']", ".publish", "beside command", id="two kinds at once"),
