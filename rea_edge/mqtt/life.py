@@ -29,11 +29,13 @@ Admission = Literal["yes", "wait", "no"]
 
 class Calls(Struct, frozen=True, kw_only=True):
     """What a life asks its owner, see `Link`. `came_up` gives the birth messages, `first_up` is told of the first
-    connection, `admitted` is asked before anything is accepted, and then again and again."""
+    connection, `connected` and `controls_connected` whether the broker had kept the session, `admitted` is asked before
+    anything is accepted, and then again and again."""
 
     accept: Callable[[Incoming], bool]
     before_connect: Callable[[], Will | None]
     connected: Callable[[bool], None]
+    controls_connected: Callable[[bool], None]
     first_up: Callable[[], None]
     admitted: Callable[[], Admission]
     came_up: Callable[[], Sequence[Outgoing]]
@@ -132,7 +134,7 @@ class Life:
             accept=self._calls.accept,
             acknowledged=(self._urgent if line.controls else self._feed).acknowledged,
             before_connect=self._no_will if line.controls else self._one_will,
-            connected=(lambda present: None) if line.controls else self._calls.connected,
+            connected=self._calls.controls_connected if line.controls else self._calls.connected,
             shorter=self._calls.shorter,
             found=self._calls.found,
             fence=self._calls.controls_fence if line.controls else self._calls.fence,

@@ -186,6 +186,7 @@ class Link:
             accept=self._accept,
             before_connect=self._before_connect,
             connected=self._connected,
+            controls_connected=self._controls_connected,
             first_up=self._presence.first_up if self._presence is not None else lambda: None,
             admitted=self._admitted,
             came_up=self._came_up,
@@ -236,6 +237,10 @@ class Link:
     def _connected(self, present: bool) -> None:
         old, self._session_made = present and not self._session_made, True
         self._on_connected(old)
+
+    def _controls_connected(self, present: bool) -> None:
+        # Where a login has one session this one has just made it, and the other connection is about to meet it.
+        self._session_made |= not present
 
     def _came_up(self) -> Sequence[Outgoing]:
         life = self._life

@@ -30,6 +30,7 @@ class Station:
         self.ups: list[Session] = []
         self.downs: list[str] = []
         self.connects = 0
+        self.old: list[bool] = []  # whether the broker had a session that is not ours, at each connection
         self._will = will
         self._lock = threading.Lock()
         self._outbox: dict[int, Outgoing] = {}
@@ -43,6 +44,7 @@ class Station:
             before_connect=self._before_connect,
             on_up=self._on_up,
             on_down=self.downs.append,
+            on_connected=self.old.append,
             fence=fence,
             controls=controls,
             shorter=shorter,

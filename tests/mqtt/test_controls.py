@@ -2,16 +2,12 @@
 
 import secrets
 import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from rea_edge.emulated.broker import Broker
 from rea_edge.emulated.packets import Connect, Packet
 from rea_edge.mqtt import Controls, Outgoing
 from rea_edge.mqtt.sharing import AGAIN_S, Sharing
-from tests.brokers import AnyBroker, Emulated, Mosquitto, wait_until
+from tests.brokers import AnyBroker, Emulated, wait_until
 from tests.mqtt.conftest import Settings
 from tests.mqtt.station import Station, running
 
@@ -20,20 +16,6 @@ CONTROLS = Controls(client_id="n.ctl", subscriptions=("own/ctl/+", "in/+/ctl"), 
 
 def node(settings: Settings, url: str, **more: object) -> Station:
     return Station(settings(url, "n", **more), "own/+", "in/+/task", fence=lambda: "own/1", controls=CONTROLS)
-
-
-@pytest.fixture(params=["emulated", "mosquitto"])
-def one_session_each(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyBroker]:
-    """A broker that makes logins client ids: the second connection of a login takes the session of the first."""
-    if request.param == "emulated":
-        with Emulated(login_is_id=True) as emulated:
-            yield emulated
-        return
-    mosquitto = Mosquitto(tmp_path, extra=("use_username_as_clientid true",))
-    try:
-        yield mosquitto.start()
-    finally:
-        mosquitto.kill()
 
 
 def test_controls_come_over_their_own_session_and_the_rest_over_the_other(
@@ -89,10 +71,25 @@ def test_where_a_login_has_one_session_all_goes_over_it(one_session_each: AnyBro
             station.wait_payloads(b"cancel", b"task")
             assert "one connection at a time" in station.link.state.controls
             assert len(station.ups) == 1
+            assert not any(station.old), "the session that the controls made is nobody else's"
         finally:
             station.link.stop(None, 2.0)
     # Fences of lives that ended come too.
     assert [one.payload for one in station.accepted if one.topic.startswith("in/")] == [b"cancel", b"task"]
+
+
+def test_where_a_login_has_one_session_that_of_an_earlier_node_is_still_found(
+    one_session_each: AnyBroker, settings: Settings
+) -> None:
+    login = f"u{secrets.token_hex(4)}"
+    for old in (False, True):
+        station = node(settings, one_session_each.url, username=login)
+        try:
+            station.link.start()
+            wait_until(lambda station=station: station.link.state.controls.startswith("shared"), "it gives way", 10)  # type: ignore[misc]
+            assert any(station.old) == old
+        finally:
+            station.link.stop(None, 2.0)
 
 
 def test_where_a_second_client_id_is_refused_all_goes_over_one_session(settings: Settings) -> None:
