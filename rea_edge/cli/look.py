@@ -19,7 +19,6 @@ from rea_edge.config import DEFAULT_FILE, Access, Settings, load
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.daemon.misnamed import misnamed
 from rea_edge.daemon.view import trace
-from rea_edge.device.topic import without_reaching
 from rea_edge.dial import person_client_id
 from rea_edge.endpoints import client_of
 from rea_edge.errors import ConfigInvalid, EndpointFailed, NodeSilent, RequestRefused
@@ -34,6 +33,7 @@ from rea_edge.store import RunRow
 from rea_edge.store.copy import StoreCopy
 from rea_edge.toolbox import hash_of, host_of
 from rea_edge.toolhost.confine import lacking
+from rea_edge.toolhost.probes import usable
 
 ENDPOINT_S = 180.0  # of six small questions; a small board takes half a minute for each
 
@@ -133,9 +133,9 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
             loaded = host.start()
         finally:
             host.stop(0.0)
-    tools, reaching = without_reaching(loaded.tools, settings.broker.root)
+    tools, unfit = usable(loaded.tools, settings.broker.root)
     into += tools
-    for fault in (*loaded.faults, *reaching):
+    for fault in (*loaded.faults, *unfit):
         yield Found("tool file", False, fault)
     for unmet in lacking(tools, settings.tools.user):
         yield Found("sandbox", False, unmet)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from rea_edge.config import Settings
 from rea_edge.daemon.misnamed import misnamed_tools
-from rea_edge.device.topic import without_reaching
 from rea_edge.dial import device_settings, node_client_id
 from rea_edge.records import ToolKind
 from rea_edge.toolbox import Carrier, Toolbox, carriers_of, host_of
 from rea_edge.toolhost.confine import lacking
+from rea_edge.toolhost.probes import usable
 
 if TYPE_CHECKING:
     from rea_edge.mqtt.exchange import Exchange
@@ -27,13 +27,13 @@ class Equipment:
         self._exchange: Exchange | None = None
         self._host = host_of(settings, settings.node.state_dir)
         loaded = self._host.start()
-        tools, reaching = without_reaching(loaded.tools, settings.broker.root)
-        for fault in (*loaded.faults, *reaching):
+        tools, unfit = usable(loaded.tools, settings.broker.root)
+        for fault in (*loaded.faults, *unfit):
             log.error("event=tool_fault detail=%r", fault)
         self.toolbox = Toolbox(self._carriers({tool.kind for tool in tools}), tools)
         self.faults = (
             *loaded.faults,
-            *reaching,
+            *unfit,
             *lacking(tools, settings.tools.user),
             *misnamed_tools(settings, self.toolbox.tools),
         )

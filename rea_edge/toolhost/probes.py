@@ -5,9 +5,18 @@ Looked at once all files are loaded, by the daemon: no file knows the others.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rea_edge.device.topic import without_reaching
 from rea_edge.errors import DecisionRejected
 from rea_edge.parameters import PLACE, needed_in, shape_of, shapes_of
 from rea_edge.records import Args, Criterion, Tool
+
+
+def usable(tools: Sequence[Tool], root: str) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    """The tools that stay away from the root of the nodes' topics, and whose probe does, and what is wrong with each of
+    the others."""
+    apart, reaching = without_reaching(tools, root)
+    good, wrong = without_wrong_probes(apart)
+    return good, (*reaching, *wrong)
 
 
 def without_wrong_probes(tools: Sequence[Tool]) -> tuple[tuple[Tool, ...], tuple[str, ...]]:

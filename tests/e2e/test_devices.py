@@ -181,15 +181,18 @@ def test_tools_that_can_reach_the_nodes_own_topics_are_absent_and_named(
         + f'[spoof]\ndescription = "Spoof."\neffect = "once"\npublish = "{house.root}/{house.node}/in/ann/task"\n'
         + '[free]\ndescription = "Any."\neffect = "once"\npublish = "{a}/v1/{b}"\n'
         + '[free.parameters]\nrequired = ["a", "b"]\nproperties.a = { type = "string" }\nproperties.b = { type = "string" }\n'
+        + f'[spy]\ndescription = "Spy."\neffect = "read"\nawait = "{house.root}/{house.node}/out/_all/status"\n'
+        + '[shut_lock]\ndescription = "Shut."\neffect = "once"\npublish = "z/lock/shut"\nverify = { tool = "spy", equals = 1 }\n'
     )
     house.start()
     with house.client(silent_s=30) as client:
         wait_online(client)
         faults = " ".join(client.status_asked().faults)
         assert "spoof.publish" in faults and "free.publish" in faults and "can reach" in faults
+        assert "shut_lock.verify.tool: 'spy' must be a tool that reads; there is no such tool" in faults
         reply = client.ask("call", {}, "spoof")
         assert reply.error is not None
     checked = house.run_command("check", "--config", str(house.config))
     assert checked.returncode == 78
-    assert "spoof.publish" in checked.stdout
+    assert "spoof.publish" in checked.stdout and "shut_lock.verify.tool" in checked.stdout
     assert "publishes z/lamp/set (QoS 1), awaits z/lamp" in checked.stdout

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from rea_edge.records import Criterion
+from rea_edge.toolhost.probes import usable
+from rea_edge.toolhost.tables import from_toml
 from tests.toolhost.rig import started
 
 READS = '''
@@ -141,3 +143,34 @@ def test_a_tool_that_reads_has_nothing_to_verify(tmp_path: Path) -> None:
     source = '@tool(effect="read", verify={"tool": "b", "equals": 1})\ndef a() -> int:\n    """A."""\n    return 1\n'
     with started(tmp_path, {"bad.py": source}) as rig:
         assert "a.verify: a tool that reads has no effect" in rig.loaded.faults[0]
+
+
+def test_a_tool_goes_with_the_probe_that_could_reach_the_nodes_own_topics() -> None:
+    tools = from_toml(
+        """
+        [look]
+        description = "Look."
+        effect = "read"
+        await = "{room}/v1"
+        parameters = {required = ["room"], properties = {room = {type = "string"}}}
+        [peek]
+        description = "Look."
+        effect = "read"
+        await = "door/state"
+        [open]
+        description = "Open."
+        effect = "once"
+        publish = "door/open"
+        verify = {tool = "look", args = {room = "hall"}, equals = "open"}
+        [shut]
+        description = "Shut."
+        effect = "once"
+        publish = "door/shut"
+        verify = {tool = "peek", equals = "shut"}
+        """,
+        "/t/d.toml",
+    )
+    kept, faults = usable(tools, "rea/v1")
+    assert [tool.name for tool in kept] == ["peek", "shut"]
+    assert "look.await: '{room}/v1' can reach rea/v1/#" in faults[0]
+    assert faults[1] == "/t/d.toml: open.verify.tool: 'look' must be a tool that reads; there is no such tool"
