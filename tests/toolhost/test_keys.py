@@ -88,6 +88,7 @@ WRONG_EXCHANGES: list[tuple[str, object, str]] = [
     ("qos", 2, "2 is neither 0 nor 1"),
     ("await", ["a"], "is not a topic"),
     ("await_path", "a b", "is no path of at most 40 characters such as state"),
+    ("await_error", "a b", "is no path of at most 40 characters such as state"),
     ("await_match", {"a b": 1}, "is no path of at most 40 characters such as state"),
     ("availability", 3, "is no topic, nor {topic, path, online}"),
     ("availability", {"topic": "a", "is": "on"}, "the keys are topic, path, online"),
