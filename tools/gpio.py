@@ -7,10 +7,11 @@ chip keeps it, else `pulse_NAME`, so that each can have its own `[gate.NAME]`.
 
 What the kernel promises: a line is as it was asked for until its descriptor is closed, also by the death of the
 process; then it is nobody's, and *may* return to its default. Most chips make it an input, so that a pull decides;
-others leave it driven (Raspberry Pi OS, unless `dtparam=strict_gpiod`). So an output stays as it is set only on a chip
-that leaves it: `keeps` is your word for that, and looked at after each set. And a pulse ends whatever happens to us
-only on a chip that lets go. What can be neither promised nor seen is refused: the pack `outputs` does both, by lines
-that the kernel itself holds. An output that does not keep cannot be read: to ask for it and let go could change it.
+others leave it driven (PL061; Raspberry Pi OS, unless `dtparam=strict_gpiod`; not every kernel says so). So an output
+stays as it is set only on a chip that leaves it: `keeps` is your word for that, and its level is looked at after each
+set. And a pulse ends whatever happens to us only on a chip that lets go. What can be neither promised nor seen is
+refused: the pack `outputs` does both, by lines that the kernel itself holds. An output that does not keep cannot be
+read: to ask for it and let go could change it.
 
 $REA_TOOL_GPIO_PULSE_MS is the longest pulse (5000). $REA_TOOL_GPIO_CHIP="sim:/folder" is a simulated chip: a file for
 each line with its direction and level ("in 0", "out 1", "in z" for nothing connected), a file `keeps` if it keeps.
