@@ -22,13 +22,15 @@ from rea_edge.tool import request_id, tool
 JOURNAL_LENGTH = 200
 
 Sensor = Literal["boiler", "flow", "room", "pressure"]
+# Listed, not any text: what a tool may say of itself is what a model cannot be misled by.
+Unit = Literal["C", "bar"]
 # Words rather than true and false: a tiny model says `set_fan off` of itself, and misses `on=false`.
 Switch = Literal["on", "off"]
 
 
 class Reading(TypedDict):
     value: float
-    unit: str
+    unit: Unit
 
 
 class Switched(TypedDict):

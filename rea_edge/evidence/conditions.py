@@ -3,6 +3,7 @@
 It is where exactly one number or text is compared, all other words are known, and nothing is negated or added.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -26,6 +27,8 @@ from rea_edge.evidence.words import (
     words,
 )
 from rea_edge.records import Guard, Op, Tool
+
+_BEHIND_A_NUMBER = re.compile(r"\d\s*°?\s*$")
 
 
 class Test(NamedTuple):
@@ -76,6 +79,8 @@ def test_of(cut: Clauses, lessons: Sequence[Lesson], tools: Sequence[Tool]) -> T
 
 def _tests(condition: str, lessons: Sequence[Lesson], texts: Sequence[str]) -> Iterator[Test]:
     for operand in operands(condition, [*numbers(condition), *texts]):
+        if isinstance(operand.value, str) and _BEHIND_A_NUMBER.search(condition[: operand.at]):
+            continue  # its unit, which a tool that lists what it returns names too
         said = comparing.before(condition, operand.at, number=not isinstance(operand.value, str))
         if said is not None:
             yield Test(said.op, operand.value, said.at, operand.end, said.heat)
