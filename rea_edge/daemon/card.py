@@ -12,6 +12,9 @@ from rea_edge.toolhost.confine import unmet
 from rea_edge.wire import PUBLISH_MAX
 
 Whole = dict[str, object]
+DECLARED = (
+    "kind", "timeout_s", "retries", "p95_s", "device", "examples", "returns", "fields", "redact", "summary", "verify", "rule",
+)  # fmt: skip
 
 
 def told(tool: Tool, settings: Settings, approvals: Approvals) -> Whole:
@@ -39,9 +42,10 @@ def told(tool: Tool, settings: Settings, approvals: Approvals) -> Whole:
 
 
 def row(tool: Tool, settings: Settings, approvals: Approvals) -> Args:
-    """One tool in `query tools`: its declaration, and what the card says."""
-    declared: Args = msgspec.to_builtins(msgspec.structs.replace(tool, source=""))
-    return {**declared, **told(tool, settings, approvals)}
+    """One tool in `query tools`: of its declaration what is listed, and what the card says. No programs, paths, topics,
+    files or names of secrets."""
+    declared: Args = msgspec.to_builtins(tool)
+    return {key: declared[key] for key in DECLARED if key in declared} | told(tool, settings, approvals)
 
 
 def fitted(card: Whole, tools: Sequence[Whole]) -> bytes:

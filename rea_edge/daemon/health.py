@@ -79,11 +79,13 @@ class Health:
             *([refusing] if refusing else []),
         ]
 
-    def figures(self) -> dict[str, object]:
+    def figures(self, sees: Callable[[str], bool]) -> dict[str, object]:
+        """`sees(who)`: whether they are told to somebody who may know what this sender has asked for."""
+        current = [held[0] for lane in self._lanes() if (held := lane.current) is not None]
         return {
-            "unknown": self._view().unknown(),
+            "unknown": self._view().unknown(sees),
             "queue": {**self._waiting.counts(), "asking": self._store.count_asking()},
-            "running": [held[0].id for lane in self._lanes() if (held := lane.current) is not None],
+            "running": [row.id for row in current if sees(row.who)],
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
             "unsaid": self._fairness.unsaid,
             "bad_signatures": self._signers.refused,

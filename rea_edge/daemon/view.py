@@ -43,7 +43,7 @@ class View:
         session: Callable[[], int],
         state: Callable[[], StateWord],
         faults: Callable[[], list[str]],
-        health: Callable[[], dict[str, object]],
+        health: Callable[[Callable[[str], bool]], dict[str, object]],
         budgets: Callable[[], dict[str, BudgetLeft]],
         exams: Callable[[Endpoint], "Marks | None"],
         approvals: Approvals,
@@ -103,15 +103,23 @@ class View:
 
     def health(self) -> bytes:
         now = {"at": self._report.at(), "until": self._report.until(HEALTH_KEEP_S), "up_ms": self._report.up_ms()}
-        return msgspec.json.encode({**now, **self._health()})
+        return msgspec.json.encode({**now, **self._health(self._seen_by(None))})
 
-    def unknown(self) -> dict[str, object]:
-        """Calls of which nobody knows whether they took effect: how many, and the newest."""
+    def unknown(self, sees: Callable[[str], bool]) -> dict[str, object]:
+        """Calls of which nobody knows whether they took effect: how many, and the newest of those that may be seen."""
         found = unsettled.listed(self._store)
-        newest = [{**msgspec.structs.asdict(one), "at": rfc3339(one.at)} for one in reversed(found[-unsettled.SHOWN :])]
-        for one in newest:
+        newest = [one for one in reversed(found) if sees(one.who)][: unsettled.SHOWN]
+        calls = [{**msgspec.structs.asdict(one), "at": rfc3339(one.at)} for one in newest]
+        for one in calls:
             del one["row"]
-        return {"count": len(found), "calls": newest}
+        return {"count": len(found), "calls": calls}
+
+    def _seen_by(self, who: str | None) -> Callable[[str], bool]:
+        """Whose tasks somebody may see: people their own, operators all; None is everybody who reads what is retained.
+        Where a name is anybody's, all are one."""
+        access = self._settings.access
+        sees_all = access.identity == "none" or (who is not None and access.operates(who))
+        return lambda owner: sees_all or owner == who
 
     def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
         """The answer to a query and where its next page begins (None: that was all). People see their own tasks."""
@@ -120,9 +128,9 @@ class View:
             raise RequestRefused("policy_denied", "only an operator may see another sender's tasks")
         match what:
             case "status":
-                return {"status": self.status(self._state()), "health": self._health()}, None
+                return {"status": self.status(self._state()), "health": self._health(self._seen_by(who))}, None
             case "metrics":
-                return self._health(), None
+                return self._health(self._seen_by(who)), None
             case "config":
                 return public(self._settings), None
             case "tools":
