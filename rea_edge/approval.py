@@ -10,6 +10,7 @@ from msgspec import structs
 from rea_edge import canonical
 from rea_edge.records import AskedApproval, Call, Confirm, Decided, EffectClass, Frozen, Job, Rule, Run
 
+Identity = Literal["none", "broker", "keys"]
 STRICTNESS: tuple[Confirm, ...] = ("never", "task", "always")
 RISK: dict[EffectClass, str] = {
     "read": "it only reads",
@@ -26,31 +27,32 @@ class Terms(Frozen, frozen=True, kw_only=True):
     seconds: float = Rule().approve_s
 
     def hold_for(self, job: Job) -> bool:
-        """Whether a call of this job needs a yes."""
+        """Whether a call of this job needs a yes for what the tool is."""
         return self.confirm == "always" or (self.confirm == "task" and job.call is None)
 
 
-def terms(declared: Rule | None, configured: Rule | None) -> Terms:
-    """The stricter of what a tool declares and what the node says; who may say yes is the node's word alone."""
+def terms(declared: Rule | None, configured: Rule | None, usual: tuple[str, ...] = ()) -> Terms:
+    """The stricter of what a tool declares and what the node says; who may say yes is the node's word alone: those it
+    names for this tool, else the `usual` ones."""
     said: list[Confirm] = [rule.confirm for rule in (declared, configured) if rule is not None]
     confirm = max(said, default=STRICTNESS[0], key=STRICTNESS.index)
     if configured is None:
-        return Terms(confirm=confirm)
-    return Terms(confirm=confirm, approvers=configured.approvers, seconds=configured.approve_s)
+        return Terms(confirm=confirm, approvers=usual)
+    return Terms(confirm=confirm, approvers=configured.approvers or usual, seconds=configured.approve_s)
 
 
-def hindrance(needed: Terms, name: str, identity: Literal["none", "broker", "keys"]) -> str | None:
-    """Why nobody can say yes to this tool on this node, or None."""
-    if needed.confirm == "never":
+def hindrance(needed: Terms, name: str, identity: Identity) -> str | None:
+    """Why nobody can say yes to this tool on this node, where all its calls need that; or None."""
+    if needed.confirm == "never" or (why := nobody(needed, name, identity)) is None:
         return None
+    return f"{name} needs a person's yes, and nobody can give it here: {why}"
+
+
+def nobody(needed: Terms, name: str, identity: Identity) -> str | None:
+    """Why there is nobody on this node who could say yes to this tool, or None."""
     if identity == "none":
-        return (
-            f'{name} needs a person\'s yes, and nobody can give it here: with [access] identity = "none" anyone could'
-            " take an approver's name"
-        )
-    if not needed.approvers:
-        return f"{name} needs a person's yes, and nobody can give it here: [gate.{name}] names no approvers"
-    return None
+        return 'with [access] identity = "none" anyone could take an approver\'s name'
+    return None if needed.approvers else f"[gate.{name}] names no approvers, nor does [access]"
 
 
 def eligible(needed: Terms, job: Job) -> tuple[str, ...]:

@@ -166,6 +166,7 @@ class Tool(Frozen, frozen=True, kw_only=True):
     summary: bool = False  # a large result is given as counts, ends and figures
     sandbox: Sandbox | None = None  # None: it runs as it likes within its limits
     verify: Criterion | None = None  # what a read returns if a call took effect; `{name}` stands for an argument
+    outward: bool = False  # what it does leaves the board: see `taint.is_outward`
     rule: Rule | None = None  # its own bounds at the gate; the node's may only add to them
     command: tuple[str, ...] = ()
     exchange: Exchange | None = None  # of an MQTT tool

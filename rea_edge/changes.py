@@ -4,6 +4,7 @@ from msgspec import structs
 
 from rea_edge import aliases, circles, outcome
 from rea_edge.errors import Code
+from rea_edge.markup import plain
 from rea_edge.records import Call, EffectClass, Ended, OpenCall, Run, Told
 
 
@@ -11,10 +12,10 @@ def changed(run: Run, **changes: object) -> Run:
     return structs.replace(run, **changes)
 
 
-def opened(run: Run, calls: tuple[Call, ...]) -> Run:
-    """The calls get the next numbers and are to be made in this order."""
+def opened(run: Run, calls: tuple[Call, ...], *, tainted: bool) -> Run:
+    """The calls get the next numbers and are to be made in this order. `tainted`: see `OpenCall`."""
     added = tuple(
-        OpenCall(n=run.calls + place, call=call, effect=_effect_of(run, call.name))
+        OpenCall(n=run.calls + place, call=call, effect=_effect_of(run, call.name), tainted=tainted)
         for place, call in enumerate(calls, 1)
     )
     return changed(run, phase="acting", open=(*run.open, *added), calls=run.calls + len(added))
@@ -33,7 +34,7 @@ def as_known(run: Run, text: str) -> str:
 
 def told_result(run: Run, head: OpenCall, text: str) -> Run:
     """As `told`, with what is to be said about repetition, and on to the next call or question."""
-    remark = circles.remark(run, head.call)
+    text, remark = plain(text), circles.remark(run, head.call)
     return gone_on(told(run, f"{text}\n{remark}" if remark else text, head))
 
 

@@ -7,7 +7,20 @@ from typing import Literal
 
 from msgspec import Raw, field
 
-from rea_edge.basics import Args, Criterion, EffectClass, Fault, Frozen, LimitName, Op, Outcome, Protocol, Result, Tool
+from rea_edge.basics import (
+    Args,
+    Criterion,
+    EffectClass,
+    Fault,
+    Frozen,
+    LimitName,
+    Op,
+    Outcome,
+    Protocol,
+    Result,
+    Tool,
+    ToolKind,
+)
 from rea_edge.bounds import Bounds
 from rea_edge.errors import Code, DecisionErrorKind
 
@@ -83,10 +96,19 @@ class Offer(Frozen, frozen=True, kw_only=True):
     effect: EffectClass
     parameters: Args
     returns: Args | None = None
+    kind: ToolKind = "python"
+    outward: bool = False
 
     @classmethod
     def of(cls, tool: Tool) -> "Offer":
-        return cls(name=tool.name, effect=tool.effect, parameters=tool.parameters, returns=tool.returns)
+        return cls(
+            name=tool.name,
+            effect=tool.effect,
+            parameters=tool.parameters,
+            returns=tool.returns,
+            kind=tool.kind,
+            outward=tool.outward,
+        )
 
 
 # --- events: what the shell tells the core; each is a journal row before the core sees it
@@ -225,6 +247,7 @@ class AskedApproval(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="as
     until_s: float
     shown: Args
     risk: str
+    tainted_by: str = ""  # where the free text came from that the model had read
 
 
 class Decided(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="decided"):

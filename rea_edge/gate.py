@@ -113,9 +113,12 @@ def too_soon(rule: Rule, name: str, ago_s: Sequence[float]) -> str | None:
     return f"{name} ran {len(within)} times in {rule.rate.seconds:g} s, which is the most: again in {_up(wait_s)} s"
 
 
-def unlocked(criterion: Criterion, name: str, said: object) -> str | None:
-    """Why an interlock holds `name` back, by the value that its read gave; None where it lets it run."""
+def unlocked(criterion: Criterion, name: str, said: object, *, shown: bool = True) -> str | None:
+    """Why an interlock holds `name` back, by the value that its read gave; None where it lets it run. `shown`: the
+    value itself may be told."""
     lacking = condition.lacking(criterion, said)
+    if lacking and not shown:
+        lacking = "it says something else, in words that are not shown here"
     return f"{name} may run only with {condition.in_words(criterion)}; {lacking}" if lacking else None
 
 

@@ -28,7 +28,9 @@ def returned(run: Run, head: OpenCall, event: Returned) -> Run:
     guard, run = run.guard, changed(run, guard=None)
     verdict = condition.holds(value, guard.path, guard.op, guard.value)
     if verdict is True:
-        return opened(changed(run, because=telling.answer_from_guard(guard, value, acted="")), (guard.then,))
+        return opened(
+            changed(run, because=telling.answer_from_guard(guard, value, acted="")), (guard.then,), tainted=head.tainted
+        )
     sentence = telling.answer_from_guard(guard, value, acted=None)
     if verdict is False:
         return _said(changed(run, spared=(*run.spared, guard.then)), head, sentence)

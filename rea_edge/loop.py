@@ -14,9 +14,23 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from rea_edge import approval, budget, circles, context, criteria, doubt, lines, outcome, premise, questions, settled
+from rea_edge import (
+    approval,
+    budget,
+    circles,
+    context,
+    criteria,
+    doubt,
+    lines,
+    outcome,
+    premise,
+    questions,
+    settled,
+    taint,
+)
 from rea_edge.changes import as_known, changed, closed, failed, gone_on, opened, told, told_result
 from rea_edge.errors import Code
+from rea_edge.markup import plain
 from rea_edge.records import (
     Act,
     Answered,
@@ -75,9 +89,9 @@ class IllegalMove(AssertionError):
 def start(run_id: str, job: Job) -> Run:
     """The run of a job just accepted. A direct call is call 1 of a run of its own, with nothing to ask."""
     if job.call is None:
-        return Run(id=run_id, job=job)
-    only = OpenCall(n=1, call=job.call, effect=job.effect)
-    return Run(id=run_id, job=job, phase="acting", calls=1, open=(only,))
+        return Run(id=run_id, job=job, tainted_by=job.tainted_by)
+    only = OpenCall(n=1, call=job.call, effect=job.effect, tainted=bool(job.tainted_by))
+    return Run(id=run_id, job=job, phase="acting", calls=1, open=(only,), tainted_by=job.tainted_by)
 
 
 def apply(run: Run, event: Event) -> Run:
@@ -200,7 +214,8 @@ def _next_call(run: Run) -> Act | Record:
         return Record(event=outcome.gave_up(run, why))
     if run.begun is not None and (why := circles.refusal(run, head.call)):
         return Record(event=Refused(n=head.n, reason=why))
-    return Act(n=head.n, call=head.call, effect=head.effect, seconds=min(run.job.limits.tool_s, _seconds_left(run)))
+    seconds = min(run.job.limits.tool_s, _seconds_left(run))
+    return Act(n=head.n, call=head.call, effect=head.effect, seconds=seconds, tainted=head.tainted)
 
 
 def _seconds_left(run: Run) -> float:
@@ -233,9 +248,9 @@ def _answered(run: Run, event: Answered) -> Run:
         case Malformed():
             return _malformed(run, event.decision)
         case Calls(calls=calls):
-            return opened(run, calls)
+            return opened(run, calls, tainted=bool(run.tainted_by))
         case Guard(read=read):
-            return changed(opened(run, (read,)), guard=event.decision)
+            return changed(opened(run, (read,), tainted=bool(run.tainted_by)), guard=event.decision)
         case Finish():
             return _finish(run, event.decision)
         case GiveUp():
@@ -260,7 +275,8 @@ def _finish(run: Run, finish: Finish) -> Run:
         return closed(run, outcome.finished(run, finish))
     if run.finish_refused:
         return closed(run, outcome.gave_up(run, f"finished twice too early. {missing}"))
-    return told(changed(run, finish_refused=True), as_known(run, missing))
+    # A criterion that is not met quotes what a tool returned.
+    return told(changed(run, finish_refused=True), plain(as_known(run, missing)))
 
 
 def _unanswered(run: Run, event: Unanswered) -> Run:
@@ -292,7 +308,8 @@ def _returned(run: Run, event: Returned) -> Run:
     head, *rest = run.open
     ok = isinstance(event.result, Ok)
     word: Word = "ok" if ok else "unknown" if event.unknown else "failed"
-    text = context.observation(event.result)
+    free = taint.in_result(run, head, event.result)
+    text = context.observation(event.result, free=free)
     run = changed(
         approval.used(run),
         open=tuple(rest),
@@ -305,19 +322,20 @@ def _returned(run: Run, event: Returned) -> Run:
     )
     if run.job.call is not None:
         return closed(run, _end_of_call(run, event))
+    run = taint.after(run, head) if free else run
     run = premise.after(circles.after(run, head, event.result), head, event.result)
     run = criteria.after(run, head, event.result)
     if run.begun is not None and run.begun.protocol == "command":
         return lines.returned(run, head, event)
-    return told_result(run, head, _observed(run, event.result))
+    return told_result(run, head, _observed(run, event.result, free=free))
 
 
-def _observed(run: Run, result: Result) -> str:
+def _observed(run: Run, result: Result, *, free: bool) -> str:
     """A result for the model. What a tool said itself stays; all other failures are words of ours."""
     if isinstance(result, Fault) and result.fault != "tool_error":
         message, suggestion = as_known(run, result.message), as_known(run, result.suggestion)
         result = msgspec.structs.replace(result, message=message, suggestion=suggestion)
-    return context.observation(result)
+    return context.observation(result, free=free)
 
 
 def _end_of_call(run: Run, event: Returned) -> Ended:

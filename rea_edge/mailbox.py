@@ -24,6 +24,7 @@ from rea_edge.records import CancelAsked, Frozen, Job, Run
 from rea_edge.report import Report
 from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Store
+from rea_edge.taint import BY_REQUEST
 from rea_edge.topics import Inbound, Topics
 from rea_edge.wire import (
     PUBLISH_MAX,
@@ -237,7 +238,7 @@ class Mailbox:
             intake.check_task(request)
             made = self._desk.job_of_task(who, request, letter.plain)
             self._check_age(who, incoming, request, "query" if made.mode == "query" else "task")
-            return msgspec.structs.replace(made, trace=request.trace or "", via=tuple(request.via or ()))
+            return self._sent(made, request, tainted=request.tainted)
 
         self._accept_run("task", who, task_id, body, job, request.sent_at)
 
@@ -248,15 +249,19 @@ class Mailbox:
         def job() -> Job:
             self._check(inbound.who, incoming, request, "call")
             made = self._desk.job_of_call(inbound.who, inbound.leaf, request)
-            return msgspec.structs.replace(
-                made,
-                trace=request.trace or "",
-                via=tuple(request.via or ()),
-                response_topic=sender.response_topic,
-                correlation=sender.correlation,
-            )
+            made = self._sent(made, request, tainted=request.tainted)
+            return msgspec.structs.replace(made, response_topic=sender.response_topic, correlation=sender.correlation)
 
         self._accept_run("call", inbound.who, request.id, body, job, request.sent_at)
+
+    def _sent(self, made: Job, request: Request, *, tainted: bool) -> Job:
+        """The job with what its request says of where it comes from."""
+        return msgspec.structs.replace(
+            made,
+            trace=request.trace or "",
+            via=tuple(request.via or ()),
+            tainted_by=BY_REQUEST if tainted else "",
+        )
 
     def _accept_run(
         self,

@@ -12,6 +12,7 @@ from typing import assert_never
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from rea_edge.bounds import Bounds
 from rea_edge.budget import BYTES_PER_TOKEN
@@ -20,13 +21,16 @@ from rea_edge.decision.command import call_line, example_call
 from rea_edge.decision.grammar import call_forms, grammar, grammar_of
 from rea_edge.decision.lines import line_schema, lines
 from rea_edge.errors import DecisionRejected
+from rea_edge.markup import plain, without_markup
 from rea_edge.members import kept
 from rea_edge.records import Args, Call, Decision, Example, Offer, Protocol, Tool
 from rea_edge.retold import written_call
+from rea_edge.taint import ON_THE_BOARD
 
 EXAMPLE_TOKENS = 300
 TEMPERATURE = 0.2  # a little freedom leaves a rut, more costs format
 NEAREST = 6
+DESCRIPTION_CHARS = 400  # of what another device says of a tool
 _TURN_TOKENS = 8  # what a chat template adds around one question and its answer
 _CANNOT = "no tool fits"
 _UNBOUNDED = Bounds(plain=True)
@@ -49,6 +53,7 @@ def opening(
     own, and the ones nearest to the goal stand a second time right before it: a tiny model copies what it saw last.
     Where more than one line may run, each is shown with its result and `done`, and two acts one after the other.
     """
+    tools = as_text(tools)
     pairs = chosen_examples(protocol, tools, example_tokens)
     match protocol:
         case "native":
@@ -83,7 +88,7 @@ def constraint(
     `bounds` a command line is one of those within them; `tools` are then what the goal left of them. `without`: members
     that the server refuses by name.
     """
-    keeps_schema = llama_cpp or json_schema
+    tools, keeps_schema = as_text(tools), llama_cpp or json_schema
     takes_grammar = llama_cpp and "grammar" not in without
     members: dict[str, object] = {}
     match protocol:
@@ -108,6 +113,11 @@ def constraint(
         temperature = 0 if protocol == "command" else TEMPERATURE
     members["temperature"] = temperature
     return _encoded(kept(members, without))[1:-1]
+
+
+def as_text(tools: Sequence[Tool]) -> Sequence[Tool]:
+    """The tools as a model may read of them: what another device says of its own, such as a card, is text alone."""
+    return [tool if tool.kind in ON_THE_BOARD else _plain(tool) for tool in tools]
 
 
 def chosen_examples(protocol: Protocol, tools: Sequence[Tool], tokens: int) -> list[tuple[str, str]]:
@@ -138,6 +148,14 @@ def nearest(goal: str, pairs: Sequence[tuple[str, str]], count: int = NEAREST) -
         return shared / math.sqrt(math.fsum(weight[word] for word in said) or 1.0)
 
     return sorted(pairs, key=closeness)[-count:] if count else []
+
+
+def _plain(tool: Tool) -> Tool:
+    said = tuple(Example(say=plain(one.say), answer=one.answer) for one in tool.examples)
+    parameters = without_markup(tool.parameters)
+    assert isinstance(parameters, dict)
+    description = plain(tool.description)[:DESCRIPTION_CHARS]
+    return replace(tool, description=description, parameters=parameters, examples=said)
 
 
 def _one_line_each(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -92,6 +92,7 @@ class Act(Frozen, frozen=True, kw_only=True, tag="act"):
     call: Call
     effect: EffectClass
     seconds: float
+    tainted: bool = False  # decided on by a model that had read free text, or asked for by one elsewhere
 
 
 class Verify(Frozen, frozen=True, kw_only=True, tag="verify"):
@@ -139,6 +140,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     effect: EffectClass = "once"
     who: str = ""  # the sender; the gate asks what is open to him
     via: tuple[str, ...] = ()  # those on whose behalf he sends
+    tainted_by: str = ""  # where free text came from that whoever decided on this job had read: see `taint`
     trace: str = ""
     response_topic: str = ""
     correlation: bytes = b""
@@ -153,6 +155,7 @@ class OpenCall(Frozen, frozen=True, kw_only=True):
     n: int
     call: Call
     effect: EffectClass
+    tainted: bool = False  # the model had read free text when it decided on it
     intended: bool = False
     verify: Criterion | None = None
     fault: Fault | None = None
@@ -216,6 +219,7 @@ class Run(Frozen, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # what people have said meanwhile, to be told with the next question
     unheard: tuple[str, ...] = ()  # those that were told and would go with a change of protocol
     done: tuple[Done, ...] = ()
+    tainted_by: str = ""  # where the first free text came from that it has read, in words
     observations: int = 0  # calls that returned a value
     answers: tuple[str, ...] = ()  # protocol command: sentences rendered from results
     spared: tuple[Call, ...] = ()  # protocol command: acts whose condition did not hold

@@ -11,6 +11,7 @@ from typing import assert_never
 
 import msgspec
 
+from rea_edge import taint
 from rea_edge.approval import refusal
 from rea_edge.errors import Code
 from rea_edge.journal import readable
@@ -141,6 +142,7 @@ class Report:
             usage=run.used,
             limits=run.job.limits,
             dry_run=run.job.dry_run,
+            tainted_by=run.tainted_by or None,
             trace=run.job.trace,
             at=self.at(),
             until=self.until(),
@@ -256,6 +258,7 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
         case Returned(n=n, result=result, seconds=seconds, unknown=unknown):
             text = _result_text(result) + "; its outcome is unknown" * unknown
             told = [_about(run, said("result", text, n, seconds))]
+            told += [said("note", taint.NOTE, n)] if run.tainted_by == taint.source(n, str(told[0].tool)) else []
             return [*told, *_opened(run, said)] if run.because else told
         case Refused(n=n, reason=reason):
             return [_about(run, said("result", f"denied: {reason}", n))]
@@ -264,8 +267,8 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
         case Moved(endpoint=endpoint, why=why):
             return [said("note", f"endpoint {endpoint} is asked from now on: {why}")]
         case AskedApproval(n=n, approvers=approvers, seconds=seconds, ask_hash=named):
-            who = " or ".join(approvers)
-            return [said("note", f"call {n} waits {seconds:g} s at most for a yes of {who}: {named}", n)]
+            who, why = " or ".join(approvers), f" (it has read text of {event.tainted_by})" if event.tainted_by else ""
+            return [said("note", f"call {n} waits {seconds:g} s at most for a yes of {who}{why}: {named}", n)]
         case Decided(n=n, answer="yes", by=by):
             return [said("note", f"{by} says yes to call {n}", n)]
         case Decided(n=n):

@@ -35,6 +35,7 @@ MORE_KEYS = (
     "needs",
     "cost",
     "p95_s",
+    "outward",
 )  # fmt: skip
 KEYS = (*BASE_KEYS, *MORE_KEYS)
 LONGEST_S = 3600.0
@@ -89,6 +90,7 @@ def tool(
     needs: Sequence[str] | None = None,
     cost: float | None = None,
     p95_s: float | None = None,
+    outward: bool | None = None,
     **unsupported: object,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as a device tool.
@@ -100,6 +102,8 @@ def tool(
     Bounds at the gate, which the node's owner may only tighten: `ranges` {parameter: (least, most)}, `rate` "6/minute",
     `dwell_s` least seconds between two starts, `hours` "07:00-22:00", `requires` tools that must have given a value in
     the same task, `only_if` [{"tool", "args", "path", "op", "value"}] reads whose fresh value lets it run.
+    `outward=True`: it tells or does something beyond the board (a mail, a web request, another device), so that a model
+    which has read free text needs a person's yes for it, as for `once`.
     `confirm="always"`: each call waits for a person's yes, `"task"`: those that a model asks for; the node says whose.
     Of the result: `fields` may be seen (paths; default all), `redact=("addresses",)` hides IP, MAC and mail addresses,
     `summary=True` gives more than 2 KiB as counts, ends and figures.
@@ -118,6 +122,7 @@ def tool(
         needs,
         cost,
         p95_s,
+        outward,
     )
     more = {key: value for key, value in zip(MORE_KEYS, values, strict=True) if value is not None}
 

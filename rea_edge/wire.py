@@ -49,12 +49,14 @@ class TaskRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True
     context: Args = field(default_factory=dict)
     continues: str | None = None
     dry_run: bool = False
+    tainted: bool = False  # whoever decided on this had read free text; no part of the body
 
 
 class CallRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     id: Name
     args: Args = field(default_factory=dict)
     dry_run: bool = False
+    tainted: bool = False  # as in a task
 
 
 class CtlRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -114,6 +116,7 @@ class TaskState(Published, frozen=True, kw_only=True):
     usage: Usage = field(default_factory=Usage)
     limits: Limits = field(default_factory=Limits)
     dry_run: bool = False
+    tainted_by: str | None = None  # where the first free text came from that the task has read
     trace: str = ""
     at: str | None = None
     until: str | None = None  # a state that stands for longer was brought back by a broker or a bridge
@@ -167,6 +170,7 @@ class AskShown(Published, frozen=True, kw_only=True):
     args: Args
     ask_hash: str
     risk: str
+    tainted_by: str | None = None  # where free text came from that the asking model had read
     until: str | None = None
     expires_s: float
     at: str | None = None

@@ -31,10 +31,12 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "trouble",
         "hidden",
         "redact",
+        "markup",
         "visible",
         "members",
     ),
     (
+        "taint",
         "telling",
         "aliases",
         "decision",

@@ -60,6 +60,8 @@ def _show(screen: Screen, one: AskShown) -> None:
     behalf = f" on behalf of {', '.join(one.via)}" if one.via else ""
     screen.say(f"{one.request}: {one.tool} {msgspec.json.encode(one.args).decode()}")
     screen.say(f"  asked for by {one.who}/{one.task}{behalf}" + (f": {one.goal}" if one.goal else ""))
+    if one.tainted_by:
+        screen.say(f"  the model had read text that may say anything, before it asked for this: {one.tainted_by}")
     until = f", until {one.until}" if one.until else ""
     screen.say(f"  {one.risk}; it waits {one.expires_s:.0f} s{until}")
     screen.say(f"  {one.ask_hash}")

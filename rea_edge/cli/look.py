@@ -31,6 +31,7 @@ from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps
 from rea_edge.store import RunRow
 from rea_edge.store.copy import StoreCopy
+from rea_edge.taint import is_outward
 from rea_edge.toolbox import hash_of, host_of
 from rea_edge.toolhost.confine import lacking
 from rea_edge.toolhost.probes import usable
@@ -116,7 +117,8 @@ def _access_words(access: Access) -> str:
     senders = anyone if access.senders is None else ", ".join(access.senders) or "nobody else"
     signed = f"; what {', '.join(access.keys)} send must be signed" if access.keys else ""
     tried = " (rea-edge check --acl tries whether the broker keeps to it)" if access.identity == "broker" else ""
-    people = f"operators {', '.join(access.operators) or 'none'}; senders {senders}{signed}"
+    operators, approvers = (", ".join(names) or "none" for names in (access.operators, access.approvers))
+    people = f"operators {operators}; approvers {approvers}; senders {senders}{signed}"
     return f"identity {access.identity}: {people}{tried}"
 
 
@@ -142,12 +144,13 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
     for fault in misnamed(settings, {tool.name: tool for tool in tools}):
         yield Found("tool names", False, fault)
     for tool in tools:
-        needed = approval.terms(tool.rule, settings.gates.get(tool.name))
+        needed = approval.terms(tool.rule, settings.gates.get(tool.name), settings.access.approvers)
         if why := approval.hindrance(needed, tool.name, settings.access.identity):
             yield Found(f"approval of {tool.name}", False, why)
         told, missing = explained(tool, settings), missing_program(tool)
         heard = f"{told.way}, " if told.way else ""
-        words = missing or f"{tool.effect}, {tool.timeout_s:g} s, {heard}from {tool.source}"
+        reach = ", outward" if is_outward(tool) else ""
+        words = missing or f"{tool.effect}{reach}, {tool.timeout_s:g} s, {heard}from {tool.source}"
         yield Found(f"tool {tool.name}", not missing, words, told)
 
 

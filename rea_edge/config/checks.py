@@ -254,12 +254,18 @@ def _check_endpoints(endpoints: tuple[Endpoint, ...]) -> None:
 
 
 def _check_access(access: Access) -> None:
-    named = {"operators": access.operators, "senders": access.senders, "callers": access.callers}
+    named = {
+        "operators": access.operators,
+        "approvers": access.approvers,
+        "senders": access.senders,
+        "callers": access.callers,
+    }
     for key, given in named.items():
         if given and access.identity == "none":
             raise ConfigInvalid(f"access.{key}", f"needs {IDENTIFIED}: else anyone may take any name")
     _check_keys(access)
-    for key, names in (("operators", access.operators), ("senders", access.senders or ())):
+    listed = (("operators", access.operators), ("approvers", access.approvers), ("senders", access.senders or ()))
+    for key, names in listed:
         for index, name in enumerate(names):
             _check_person(access, name, f"access.{key}[{index}]")
     for tool, names in access.callers.items():

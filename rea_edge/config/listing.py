@@ -40,7 +40,7 @@ def public(settings: Settings) -> dict[str, object]:
         "access": _some(settings.access, "identity", "plain_text"),
         "task": {
             name: {
-                **_some(kind, "tools", "mode", "min_observations", "protocol", "commands"),
+                **_some(kind, "tools", "mode", "min_observations", "protocol", "commands", "untrusted"),
                 "prompt": None if kind.prompt is None else Path(kind.prompt).name,
                 "limits": _some(settings.limits_of(kind), *Limits.__struct_fields__),
             }

@@ -165,6 +165,8 @@ class Access(Table, frozen=True):
     # mode of a goal that is no JSON; query: a stray message on the topic cannot move anything
     operators: tuple[Name, ...] = ()
     # who may release the node, and see, cancel and settle other people's tasks; not with identity = "none", nor:
+    approvers: tuple[Name, ...] = ()
+    # who may say yes to what needs a person's yes, where [gate.TOOL] names nobody: one list does for most nodes
     senders: tuple[Name, ...] | None = None
     # who may send anything at all, besides the operators; default: anyone
     callers: dict[str, tuple[Name, ...]] = field(default_factory=dict)
@@ -216,6 +218,9 @@ class TaskType(Table, frozen=True):
     # default: the endpoint's
     prompt: str | None = None
     # zh: the shipped ones in Chinese; or the name of a shipped prompt, or a text file, which then keeps its protocol
+    untrusted: Literal["ask", "allow"] = "ask"
+    # ask: once the model has been told free text (no number, true or false, or value of a declared enum), its calls of
+    # `once` and outward tools need a person's yes, since it may follow that text; allow: they need none for that
     repeats: Annotated[int, Meta(ge=1, le=1_000)] = 2
     # times in a row that a call may give the same result, before it counts as a circle and is refused: once to make sure
     commands: Annotated[int, Meta(ge=1, le=32)] = 1

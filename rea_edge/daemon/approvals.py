@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Raw
 
-from rea_edge import approval, gate
+from rea_edge import approval, gate, taint
 from rea_edge.approval import Terms
 from rea_edge.config import Settings
-from rea_edge.records import Act, Args, AskedApproval, Call, EffectClass, Job, Run, Tool
+from rea_edge.records import Act, Args, AskedApproval, EffectClass, Run, Tool
 from rea_edge.store import Store
 
 SHOWN_MAX = 8192  # bytes, as JSON, of arguments: what cannot be shown whole cannot be said yes to
@@ -28,23 +28,26 @@ class Approvals:
 
     def terms(self, name: str, tools: Mapping[str, Tool]) -> Terms:
         declared = tools[name].rule if name in tools else None
-        return approval.terms(declared, self._settings.gates.get(name))
+        return approval.terms(declared, self._settings.gates.get(name), self._settings.access.approvers)
 
     def approvers(self, name: str) -> tuple[str, ...]:
         """Who may say yes to this tool by today's settings."""
-        rule = self._settings.gates.get(name)
-        return rule.approvers if rule is not None and self._settings.access.identity != "none" else ()
+        return self.terms(name, {}).approvers if self._settings.access.identity != "none" else ()
 
-    def refusal(self, call: Call, job: Job, tools: Mapping[str, Tool]) -> str | None:
+    def refusal(self, run: Run, act: Act, effect: EffectClass, tools: Mapping[str, Tool]) -> str | None:
         """Why nobody could say yes to this call, where it needs that; or None."""
-        needed = self.terms(call.name, tools)
-        if not needed.hold_for(job):
+        name, needed = act.call.name, self.terms(act.call.name, tools)
+        tainted_by = self._tainted_by(run, act, effect, tools)
+        if not tainted_by and not needed.hold_for(run.job):
             return None
-        if why := approval.hindrance(needed, call.name, self._settings.access.identity):
-            return why
-        if not approval.eligible(needed, job):
-            return f"{call.name} needs the yes of somebody else than who asks for it, and there is no other approver"
-        return None
+        why = approval.nobody(needed, name, self._settings.access.identity)
+        if why is None and not approval.eligible(needed, run.job):
+            why = "it needs the yes of somebody else than who asks for it, and there is no other approver"
+        if why is None:
+            return None
+        if tainted_by:
+            return taint.refusal(name, tainted_by, run.job.type, why)
+        return approval.hindrance(needed, name, self._settings.access.identity) or f"{name}: {why}"
 
     def asked(self, run: Run, act: Act, effect: EffectClass, tools: Mapping[str, Tool]) -> AskedApproval | str | None:
         """What a person is to be asked before this call may start; why it may not, in words; or None: it may."""
@@ -52,7 +55,8 @@ class Approvals:
         if run.ask is not None and run.said is not None:
             known = self._hash(run, act, run.ask.nonce)
             return approval.lapsed(run, known or "", needed, self._lived_s())
-        if not needed.hold_for(run.job):
+        tainted_by = self._tainted_by(run, act, effect, tools)
+        if not tainted_by and not needed.hold_for(run.job):
             return None
         if why := self._no_room(run.job.who):
             return why
@@ -72,6 +76,7 @@ class Approvals:
             until_s=round(self._lived_s() + needed.seconds, 3),
             shown=shown,
             risk=approval.RISK[effect] + (f"; it costs {cost:g}" if (cost := self.cost(act.call.name, tools)) else ""),
+            tainted_by=tainted_by,
         )
 
     def cost(self, name: str, tools: Mapping[str, Tool]) -> float:
@@ -84,6 +89,17 @@ class Approvals:
 
     def hindrance(self, name: str, tools: Mapping[str, Tool]) -> str | None:
         return approval.hindrance(self.terms(name, tools), name, self._settings.access.identity)
+
+    def _tainted_by(self, run: Run, act: Act, effect: EffectClass, tools: Mapping[str, Tool]) -> str:
+        """Where the free text came from for which this call needs a yes; empty where it needs none for that."""
+        if not act.tainted:
+            return ""
+        kind = self._settings.task_type(run.job.type)
+        if kind is not None and kind.untrusted == "allow":
+            return ""
+        now = tools.get(act.call.name)
+        outward = taint.is_outward_in(run, act.call) or (now is not None and taint.is_outward(now))
+        return run.tainted_by if taint.is_held(effect, outward) else ""
 
     def _no_room(self, who: str) -> str | None:
         if self._store.count_asking(who) >= MOST_OF_ONE or self._store.count_asking() >= MOST:

@@ -163,7 +163,7 @@ class NodeEffects:
         tools = self.toolbox.tools
         if (why := gate.refusal(self._policy(job, kind), call, self.effect(call, act.effect), tools)) is not None:
             return why
-        if (why := self.approvals.refusal(call, job, tools)) is not None:
+        if (why := self.approvals.refusal(run, act, self.effect(call, act.effect), tools)) is not None:
             return why
         if why := gate.too_dear(call.name, self.cost(call), job.limits, run.used):
             return why
@@ -228,7 +228,7 @@ class NodeEffects:
             return denied is None and starting()
 
         # A yes, and what was charged, hold for one start.
-        once = self.approvals.terms(call.name, self.toolbox.tools).confirm != "never" or self.cost(call) > 0
+        once = run.said is not None or self.cost(call) > 0
         result = self._run(run.job, call, request_id, seconds, cancel, counted, once=once)
         return result if denied is None else Fault(fault="denied", message=denied)
 

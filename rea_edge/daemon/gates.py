@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from rea_edge import gate
+from rea_edge import gate, taint
 from rea_edge.clock import Clock, boot_id, boot_s, local_minute
 from rea_edge.gate import Facts
 from rea_edge.parameters import shapes_of
@@ -89,11 +89,15 @@ class Gates:
             return f"{name} may run only by what {call.name} says, and that is no tool that reads"
         if self.cost(call.name, tools):
             return f"{name} may run only by what {call.name} says, and that costs: what a gate reads must be free"
-        match read(call):
+        result = read(call)
+        # What a gate says reaches the model: it must not be the way for free text that no call of the run has read.
+        free = taint.is_free(result, tools[call.name])
+        match result:
             case Ok(data=data):
-                return gate.unlocked(criterion, name, msgspec.json.decode(data))
-            case Fault(message=message):
-                return f"{name} may run only by what {call.name} says, and that failed: {message}"
+                return gate.unlocked(criterion, name, msgspec.json.decode(data), shown=not free)
+            case Fault(fault=fault, message=message):
+                told = f"{fault}; its words are not shown here" if free else message
+                return f"{name} may run only by what {call.name} says, and that failed: {told}"
 
     def _known(self, name: str) -> list[Start]:
         if name not in self._starts:

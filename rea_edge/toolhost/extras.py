@@ -40,6 +40,8 @@ class Extras(Gate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # secrets that its calls are given, by the names of [secrets]; nobody else's are
     p95_s: Annotated[float, Meta(gt=0, le=LONGEST_S)] = 2.0
     # seconds that 95 % of its calls should take at most; beyond, the status says so
+    outward: bool = False
+    # what it does leaves the board: a model that has read free text needs a person's yes for it
     sandbox: Sandbox | None = None
     # paths to read and to write, beside what every program needs; network = true allows TCP
 
@@ -79,6 +81,7 @@ def with_extras(tool: Tool, place: str, said: Mapping[str, object]) -> Tool:
         fields=extras.fields,
         redact=extras.redact,
         summary=extras.summary,
+        outward=extras.outward,
         sandbox=extras.sandbox,
         needs=extras.needs,
         p95_s=extras.p95_s,

@@ -1,0 +1,128 @@
+"""Free text that a run has read: what counts as such, which calls it makes need a person's yes, and how it is carried. Pure.
+
+Free text can say anything, an order to the model included: a text that is no value of an `enum` or `const` of what the
+tool declares to return. Numbers, true and false, null, an empty text and such values say nothing of their own, nor do
+the words of the sender and of the node itself. A model that was told free text may follow it; what it had decided on
+before, it decided without. Judged from the journal alone: the declaration is that of the run's beginning.
+"""
+
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rea_edge.condition import same
+from rea_edge.records import Args, Call, EffectClass, Fault, Offer, Ok, OpenCall, Result, Run, Tool
+
+if TYPE_CHECKING:
+    from rea_edge.schema.shape import Shape
+
+ON_THE_BOARD = ("python", "command")  # kinds whose calls end on this board, as far as nobody declares otherwise
+BY_REQUEST = "the request itself, which says so"
+NOTE = "this is free text: once the model is told, its calls of `once` and outward tools need a person's yes"
+# Faults whose words are the node's own; of any other kind the tool, or a device behind it, may have put them.
+OUR_FAULTS = frozenset(
+    {
+        "timeout", "cancelled", "memory", "cpu", "output", "crashed", "host_gone", "unconfined", "missing_program",
+        "bad_args", "unknown_tool", "no_host", "busy", "denied", "unknown",
+    }
+)  # fmt: skip
+_NOTHING_SAID = re.compile(r"exit \d+")  # of a command that failed without a word
+# A key that nobody declared, of a tool on the board: its code's name for a value, and no sentence.
+_KEY = re.compile(r"(?=.{1,32}\Z)[A-Za-z0-9]+(?:[_.:-][A-Za-z0-9]+){0,3}\Z")
+
+
+def is_outward(tool: Tool | Offer) -> bool:
+    """Whether a call does or tells something beyond this board: as declared, or an act on another device."""
+    return tool.outward or (tool.kind not in ON_THE_BOARD and tool.effect != "read")
+
+
+def is_held(effect: EffectClass, outward: bool) -> bool:
+    """Whether a model that has read free text needs a person's yes for such a call."""
+    return effect == "once" or outward
+
+
+def is_outward_in(run: Run, call: Call) -> bool:
+    """Whether the tool of this call was outward when the run began."""
+    return any(is_outward(offer) for offer in _offers(run) if offer.name == call.name)
+
+
+def is_free(result: Result, offer: Tool | Offer | None) -> bool:
+    """Whether a tool's result holds free text; `offer` is the tool as it was declared, None if nobody knows."""
+    match result:
+        case Fault(fault=fault, message=message, suggestion=suggestion):
+            ours = fault in OUR_FAULTS or _NOTHING_SAID.fullmatch(message) is not None
+            return not ours and bool(message or suggestion)
+        case Ok(data=data):
+            return _says(msgspec.json.decode(data), offer, ())
+
+
+def in_result(run: Run, head: OpenCall, result: Result) -> bool:
+    """Whether what a call of this run gave is free text to its model. `head` is the call as it was open."""
+    if run.job.dry_run and head.effect != "read":
+        return False  # it was not run: the words are ours
+    if isinstance(result, Ok) and isinstance(head.checked, Ok) and head.verify is not None:
+        # What is told is what the probe found, and a value that was looked for says nothing new.
+        probed = _offer(run, head.verify.tool)
+        return _says(msgspec.json.decode(head.checked.data), probed, (head.verify.value,))
+    return is_free(result, _offer(run, head.call.name))
+
+
+def after(run: Run, head: OpenCall) -> Run:
+    """The run once its model is to be told free text of this call. Nothing washes that off; its first source is named."""
+    if run.tainted_by:
+        return run
+    return msgspec.structs.replace(run, tainted_by=source(head.n, head.call.name))
+
+
+def source(n: int, tool: str) -> str:
+    return f"call {n} of {tool}"
+
+
+def refusal(name: str, tainted_by: str, task_type: str, hindrance: str) -> str:
+    """Why a call of a run that has read free text may not run where nobody can say yes to it."""
+    return (
+        f"{name} was not run: this task has read text that may say anything ({tainted_by}), so that a person must say"
+        f" yes to it, and nobody can: {hindrance}. The operator may name [access] approvers, declare what the tool"
+        f' returns as an enum, or set untrusted = "allow" in [task.{task_type}]'
+    )
+
+
+def _offers(run: Run) -> tuple[Offer, ...]:
+    return run.begun.offers if run.begun is not None else ()
+
+
+def _offer(run: Run, name: str) -> Offer | None:
+    return next((offer for offer in _offers(run) if offer.name == name), None)
+
+
+def _says(value: object, offer: Tool | Offer | None, known: Collection[object]) -> bool:
+    from rea_edge import schema  # a node that only waits has not paid for it
+
+    returns: Args = (offer.returns if offer is not None else None) or {}
+    shape = schema.compile(returns, place="returns", lenient=True).shape
+    return _is_text(value, shape, known, names=offer is None or offer.kind in ON_THE_BOARD)
+
+
+def _is_text(value: object, shape: "Shape | None", known: Collection[object], *, names: bool) -> bool:
+    """`shape` is what was declared for this place, if anything. `names`: a key that was not may be a plain name."""
+    if shape is not None and shape.branches:
+        return all(_is_text(value, branch, known, names=names) for branch in shape.branches)
+    match value:
+        case str():
+            said = [*known, *(shape.members or () if shape else ())]
+            return value != "" and not any(same(value, one) for one in said)
+        case list():
+            return any(_is_text(item, shape and shape.items, known, names=names) for item in value)
+        case dict():
+            return any(_is_text_at(key, item, shape, known, names=names) for key, item in value.items())
+        case _:
+            return False
+
+
+def _is_text_at(key: str, value: object, shape: "Shape | None", known: Collection[object], *, names: bool) -> bool:
+    if shape is not None and key in shape.properties:
+        return _is_text(value, shape.properties[key], known, names=names)
+    is_name = names and _KEY.match(key) is not None
+    return not is_name or _is_text(value, shape and shape.extra, known, names=names)
