@@ -29,6 +29,7 @@ class Asker(Struct, frozen=True, kw_only=True):
 
     via: tuple[str, ...] = ()
     trace: str = ""
+    tainted: bool = False  # a request that goes out for it says so too: see `taint`
 
 
 class Attempt(Struct, frozen=True, kw_only=True):

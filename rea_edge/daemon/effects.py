@@ -171,7 +171,7 @@ class NodeEffects:
         request_id, until_s = f"{run.id}-{act.n}-if", time.monotonic() + act.seconds
 
         def read(asked: Call) -> Result:
-            return self._run(job, asked, request_id, max(0.0, until_s - time.monotonic()), cancel, lambda: True)
+            return self._run(run, asked, request_id, max(0.0, until_s - time.monotonic()), cancel, lambda: True)
 
         return self.gates.refusal(call, tools, done, read)
 
@@ -211,7 +211,7 @@ class NodeEffects:
         request_id, cancel = f"{run.id}-{asked.n}-verify", Cancel()
 
         def read(interlock: Call) -> Result:
-            return self._run(run.job, interlock, f"{request_id}-if", asked.seconds, cancel, lambda: True)
+            return self._run(run, interlock, f"{request_id}-if", asked.seconds, cancel, lambda: True)
 
         if (why := self.gates.refusal(call, tools, None, read)) is not None:
             return Fault(fault="denied", message=why)
@@ -229,12 +229,12 @@ class NodeEffects:
 
         # A yes, and what was charged, hold for one start.
         once = run.said is not None or self.cost(call) > 0
-        result = self._run(run.job, call, request_id, seconds, cancel, counted, once=once)
+        result = self._run(run, call, request_id, seconds, cancel, counted, once=once)
         return result if denied is None else Fault(fault="denied", message=denied)
 
     def _run(
         self,
-        job: Job,
+        run: Run,
         call: Call,
         request_id: str,
         seconds: float,
@@ -247,7 +247,8 @@ class NodeEffects:
 
         ended = threading.Event()
         cancel.subscribe(ended.set)
-        asker = Asker(via=(job.who, *job.via), trace=job.trace)
+        job, tainted = run.job, any(head.tainted for head in run.open[:1])
+        asker = Asker(via=(job.who, *job.via), trace=job.trace, tainted=tainted)
         try:
             result = self.toolbox.run(
                 call.name, call.args, request_id, seconds, ended, starting, once=once, asker=asker

@@ -64,7 +64,7 @@ class Ringing:
         self._ledger = ledger
 
     def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
-        return self._approvals.refusal(act.call, run.job, {"ring": RING})
+        return self._approvals.refusal(run, act, act.effect, {"ring": RING})
 
     def approval(self, run: Run, act: Act) -> AskedApproval | str | None:
         return self._approvals.asked(run, act, "once", {"ring": RING})
