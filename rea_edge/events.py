@@ -96,6 +96,7 @@ class Offer(Frozen, frozen=True, kw_only=True):
     effect: EffectClass
     parameters: Args
     returns: Args | None = None
+    fields: tuple[str, ...] = ()
     kind: ToolKind = "python"
     outward: bool = False
 
@@ -106,6 +107,7 @@ class Offer(Frozen, frozen=True, kw_only=True):
             effect=tool.effect,
             parameters=tool.parameters,
             returns=tool.returns,
+            fields=tool.fields,
             kind=tool.kind,
             outward=tool.outward,
         )

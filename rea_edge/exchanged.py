@@ -13,6 +13,7 @@ from rea_edge.mqtt import Outgoing
 from rea_edge.mqtt.exchange import Exchange
 from rea_edge.mqtt.talk import Ask, Missed
 from rea_edge.records import Fault, Ok, Result, Tool
+from rea_edge.taint import PUBLISHED
 from rea_edge.toolbox import Attempt
 from rea_edge.toolhost.faults import FaultName, fault
 from rea_edge.toolhost.frames import DEEPEST, too_deep
@@ -36,7 +37,7 @@ class Exchanged:
         if isinstance(end, Missed):
             return Ending(end, message, attempt).fault()
         if end.payload is None:
-            return Ok(data=Raw(b'{"published":true}'))
+            return Ok(data=Raw(PUBLISHED))
         if why := refusal_in(end.payload, tool.exchange.error, message.match):
             return fault("tool_error", f"the device answered: {why}")
         value = _answer(end.payload, message, tool)

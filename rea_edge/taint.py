@@ -2,17 +2,19 @@
 
 Free text can say anything, an order to the model included: a text that is no value of an `enum` or `const` of what the
 tool declares to return. Numbers, true and false, null, an empty text and such values say nothing of their own, nor do
-the words of the sender and of the node itself. A model that was told free text may follow it; what it had decided on
-before, it decided without. Judged from the journal alone: the declaration is that of the run's beginning.
+words that the model itself put into the call, and those of the sender and of the node. A model that was told free text
+may follow it; what it had decided on before, it decided without. Judged from the journal alone: the declaration is that
+of the run's beginning.
 """
 
 import re
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import Raw
 
 from rea_edge.condition import same
+from rea_edge.parameters import shapes_of
 from rea_edge.records import Args, Call, EffectClass, Fault, Offer, Ok, OpenCall, Result, Run, Tool
 
 if TYPE_CHECKING:
@@ -25,9 +27,11 @@ NOTE = "this is free text: once the model is told, its calls of `once` and outwa
 OUR_FAULTS = frozenset(
     {
         "timeout", "cancelled", "memory", "cpu", "output", "crashed", "host_gone", "unconfined", "missing_program",
-        "bad_args", "unknown_tool", "no_host", "busy", "denied", "unknown",
+        "bad_args", "unknown_tool", "no_host", "busy", "denied", "unknown", "no_broker", "broker_gone", "offline",
+        "denied_by_broker", "not_sent",
     }
 )  # fmt: skip
+PUBLISHED = b'{"published":true}'  # of a message to a device from which no answer is awaited: words of ours
 _NOTHING_SAID = re.compile(r"exit \d+")  # of a command that failed without a word
 # A key that nobody declared, of a tool on the board: its code's name for a value, and no sentence.
 _KEY = re.compile(r"(?=.{1,32}\Z)[A-Za-z0-9]+(?:[_.:-][A-Za-z0-9]+){0,3}\Z")
@@ -48,25 +52,26 @@ def is_outward_in(run: Run, call: Call) -> bool:
     return any(is_outward(offer) for offer in _offers(run) if offer.name == call.name)
 
 
-def is_free(result: Result, offer: Tool | Offer | None) -> bool:
-    """Whether a tool's result holds free text; `offer` is the tool as it was declared, None if nobody knows."""
+def is_free(result: Result, call: Call, offer: Tool | Offer | None) -> bool:
+    """Whether what a call gave holds free text; `offer` is its tool as it was declared, None if nobody knows."""
     match result:
         case Fault(fault=fault, message=message, suggestion=suggestion):
             ours = fault in OUR_FAULTS or _NOTHING_SAID.fullmatch(message) is not None
             return not ours and bool(message or suggestion)
         case Ok(data=data):
-            return _says(msgspec.json.decode(data), offer, ())
+            return bytes(data) != PUBLISHED and _says(data, call, offer)
 
 
 def in_result(run: Run, head: OpenCall, result: Result) -> bool:
     """Whether what a call of this run gave is free text to its model. `head` is the call as it was open."""
     if run.job.dry_run and head.effect != "read":
         return False  # it was not run: the words are ours
-    if isinstance(result, Ok) and isinstance(head.checked, Ok) and head.verify is not None:
-        # What is told is what the probe found, and a value that was looked for says nothing new.
-        probed = _offer(run, head.verify.tool)
-        return _says(msgspec.json.decode(head.checked.data), probed, (head.verify.value,))
-    return is_free(result, _offer(run, head.call.name))
+    probe = head.verify
+    if isinstance(result, Ok) and isinstance(head.checked, Ok) and probe is not None:
+        # What is told is what the probe found; the value that it looked for says nothing new.
+        looked_for = Call(name=probe.tool, args={**probe.args, "": probe.value})
+        return _says(head.checked.data, looked_for, _offer(run, probe.tool))
+    return is_free(result, head.call, _offer(run, head.call.name))
 
 
 def after(run: Run, head: OpenCall) -> Run:
@@ -97,32 +102,51 @@ def _offer(run: Run, name: str) -> Offer | None:
     return next((offer for offer in _offers(run) if offer.name == name), None)
 
 
-def _says(value: object, offer: Tool | Offer | None, known: Collection[object]) -> bool:
+class _Known(NamedTuple):
+    """What a result may say without saying anything new: `words` that the model itself has put into the call, `keys` that
+    the declaration names. `names`: other keys may be plain names, as the code of a tool on this board gives them."""
+
+    words: frozenset[str]
+    keys: frozenset[str]
+    names: bool
+
+    @classmethod
+    def of(cls, call: Call, offer: Tool | Offer | None) -> "_Known":
+        words = frozenset(word for word in call.args.values() if isinstance(word, str))
+        if offer is None:
+            return cls(words, frozenset(), names=True)
+        shown = (part for path in offer.fields for part in path.split("."))
+        return cls(words, frozenset([*shown, *shapes_of(offer.parameters)]), names=offer.kind in ON_THE_BOARD)
+
+    def is_key(self, key: str) -> bool:
+        return key in self.keys or (self.names and _KEY.match(key) is not None)
+
+
+def _says(data: Raw, call: Call, offer: Tool | Offer | None) -> bool:
     from rea_edge import schema  # a node that only waits has not paid for it
 
     returns: Args = (offer.returns if offer is not None else None) or {}
     shape = schema.compile(returns, place="returns", lenient=True).shape
-    return _is_text(value, shape, known, names=offer is None or offer.kind in ON_THE_BOARD)
+    return _is_text(msgspec.json.decode(data), shape, _Known.of(call, offer))
 
 
-def _is_text(value: object, shape: "Shape | None", known: Collection[object], *, names: bool) -> bool:
-    """`shape` is what was declared for this place, if anything. `names`: a key that was not may be a plain name."""
+def _is_text(value: object, shape: "Shape | None", known: _Known) -> bool:
+    """Whether a value is or has free text; `shape` is what was declared for its place, if anything."""
     if shape is not None and shape.branches:
-        return all(_is_text(value, branch, known, names=names) for branch in shape.branches)
+        return all(_is_text(value, branch, known) for branch in shape.branches)
     match value:
         case str():
-            said = [*known, *(shape.members or () if shape else ())]
-            return value != "" and not any(same(value, one) for one in said)
+            listed = shape.members or () if shape else ()
+            return value != "" and value not in known.words and not any(same(value, member) for member in listed)
         case list():
-            return any(_is_text(item, shape and shape.items, known, names=names) for item in value)
+            return any(_is_text(item, shape and shape.items, known) for item in value)
         case dict():
-            return any(_is_text_at(key, item, shape, known, names=names) for key, item in value.items())
+            return any(_is_text_at(key, item, shape, known) for key, item in value.items())
         case _:
             return False
 
 
-def _is_text_at(key: str, value: object, shape: "Shape | None", known: Collection[object], *, names: bool) -> bool:
+def _is_text_at(key: str, value: object, shape: "Shape | None", known: _Known) -> bool:
     if shape is not None and key in shape.properties:
-        return _is_text(value, shape.properties[key], known, names=names)
-    is_name = names and _KEY.match(key) is not None
-    return not is_name or _is_text(value, shape and shape.extra, known, names=names)
+        return _is_text(value, shape.properties[key], known)
+    return not known.is_key(key) or _is_text(value, shape and shape.extra, known)

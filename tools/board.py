@@ -24,6 +24,9 @@ MOST_SENSORS = 48
 SIOCGIFADDR = 0x8915  # asks the kernel for the IPv4 address of an interface
 ROOT = Path(os.environ.get("REA_TOOL_BOARD_ROOT", "/"))
 
+# Words from a list where any text would do: these mislead no model, and call for no person's yes before an act.
+Part = Literal["cpu", "gpu", "pkg", "soc", "core", "ddr", "nvme", "bat", "wifi", "pmic", "acpi", "board", "other"]
+LinkState = Literal["up", "dormant", "testing", "notpresent", "lowerlayerdown", "down", "unknown"]
 Unit = Literal["C", "%", "V", "A", "W", "rpm", "hPa"]
 HWMON: dict[str, tuple[float, Unit]] = {  # what the kernel's number is divided by
     "temp": (1e3, "C"), "humidity": (1e3, "%"), "in": (1e3, "V"), "curr": (1e3, "A"), "power": (1e6, "W"), "fan": (1, "rpm"),
@@ -41,18 +44,6 @@ class Sensor(NamedTuple):
 
 class Missing(Exception):
     """A sensor that is not there, or does not answer; the text says which are."""
-
-
-# Words from a list where a text would do as well: what a tool lists cannot mislead a model, nor does it call for a
-# person's yes before an act. What disks and interfaces are called, anybody may choose who plugs one in.
-Part = Literal["cpu", "gpu", "soc", "memory", "disk", "battery", "wifi", "power", "board", "other"]
-PARTS: dict[str, Part] = {
-    "cpu": "cpu", "x86_pkg": "cpu", "core": "cpu", "cluster": "cpu", "gpu": "gpu", "soc": "soc", "ddr": "memory",
-    "dram": "memory", "nvme": "disk", "emmc": "disk", "bat": "battery", "iwlwifi": "wifi", "wlan": "wifi",
-    "wifi": "wifi", "pmic": "power", "charger": "power", "acpi": "board", "board": "board", "ambient": "board",
-}  # fmt: skip
-LinkState = Literal["up", "down", "dormant", "testing", "notpresent", "lowerlayerdown", "unknown"]
-LINK_STATES: tuple[LinkState, ...] = get_args(LinkState)
 
 
 class Zone(TypedDict):
@@ -100,7 +91,6 @@ class Disks(TypedDict):
 
 class Uptime(TypedDict):
     hours: float
-    days: float
 
 
 class Interface(TypedDict):
@@ -200,8 +190,7 @@ def board_disks() -> Disks:
 )
 def board_uptime() -> Uptime:
     """Read how long the board has been running since it was started."""
-    seconds = float(_at("/proc/uptime").read_text().split()[0])
-    return {"hours": round(seconds / 3600, 2), "days": round(seconds / 86_400, 2)}
+    return {"hours": round(float(_at("/proc/uptime").read_text().split()[0]) / 3600, 2)}
 
 
 @tool(
@@ -248,12 +237,9 @@ def _zone(folder: Path) -> Zone | None:
     millidegrees = _text(folder / "temp")
     if millidegrees is None or not millidegrees.lstrip("-").isdecimal():
         return None
-    return {"name": _part(_text(folder / "type") or ""), "celsius": round(int(millidegrees) / 1000, 1)}
-
-
-def _part(said: str) -> Part:
-    """Which part of the board a zone is about, by what its driver calls it."""
-    return next((part for word, part in PARTS.items() if word in said.lower()), "other")
+    said = (_text(folder / "type") or "").lower()
+    part: Part = next((part for part in get_args(Part) if part in said), "other")
+    return {"name": part, "celsius": round(int(millidegrees) / 1000, 1)}
 
 
 def _meminfo() -> dict[str, int]:
@@ -296,17 +282,14 @@ def _disk(mount: str, kind: str) -> Disk | None:
 
 
 def _interface(folder: Path) -> Interface:
+    said = _text(folder / "operstate")
     return {
         "name": folder.name,
-        "state": _link_state(_text(folder / "operstate")),
+        "state": next((state for state in get_args(LinkState) if state == said), "unknown"),
         "address": _address(folder.name),
         "received_mib": _number(folder / "statistics" / "rx_bytes") >> 20,
         "sent_mib": _number(folder / "statistics" / "tx_bytes") >> 20,
     }
-
-
-def _link_state(said: str | None) -> LinkState:
-    return next((state for state in LINK_STATES if state == said), "unknown")
 
 
 def _address(interface: str) -> str | None:

@@ -91,7 +91,7 @@ class Gates:
             return f"{name} may run only by what {call.name} says, and that costs: what a gate reads must be free"
         result = read(call)
         # What a gate says reaches the model: it must not be the way for free text that no call of the run has read.
-        free = taint.is_free(result, tools[call.name])
+        free = taint.is_free(result, call, tools[call.name])
         match result:
             case Ok(data=data):
                 return gate.unlocked(criterion, name, msgspec.json.decode(data), shown=not free)

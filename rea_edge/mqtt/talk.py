@@ -4,6 +4,7 @@ Subscribed first, then looked whether the device is there, then published, then 
 exchange alone, but for `Talk.give_up`, which is its caller's.
 """
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -11,6 +12,7 @@ from msgspec import Struct
 
 from rea_edge.mqtt.messages import Incoming, Outgoing
 
+_WORD = re.compile(r"[A-Za-z0-9_-]{1,16}")
 PRESENCE_S = 0.5  # for what is retained of the device's presence to come; brokers send it behind the SUBACK, or before
 
 # Where a talk is, or what it waits for. From `sent` on the device may have heard it.
@@ -152,7 +154,9 @@ class Talk:
         if self.stage not in ("subscribing", "looking"):
             return
         if self.ask.away(incoming.topic, incoming.payload):
-            self._miss("offline", f"{incoming.topic} says {incoming.payload[:60].decode(errors='replace')}")
+            # Its own words only where they are one plain word: they go on to whoever asked, a model included.
+            word = incoming.payload.decode(errors="replace")
+            self._miss("offline", f"{incoming.topic} says {word if _WORD.fullmatch(word) else 'so'}")
         else:
             self._present.add(incoming.topic)
             self.look(now_s)

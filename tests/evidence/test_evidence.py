@@ -55,6 +55,16 @@ def acts(goal: str, commands: int = 1) -> set[str]:
             id="a condition that ends without a mark",
         ),
         pytest.param(
+            "If the boiler is over 60 C, start the fan.",
+            {"if read_sensor boiler -> value > 60 then set_fan on"},
+            id="a unit that the tool lists is no second thing to compare",
+        ),
+        pytest.param(
+            "Close the valve if the pressure is above 1.5 bar.",
+            {"if read_sensor pressure -> value > 1.5 then set_valve percent=0"},
+            id="another one",
+        ),
+        pytest.param(
             "Stop the fan if the boiler is cooler than 50.",
             {"if read_sensor boiler -> value < 50 then set_fan off"},
             id="a comparison that means the same everywhere",

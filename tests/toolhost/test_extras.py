@@ -17,7 +17,7 @@ def look() -> dict[str, float]:
 @tool(
     effect="idempotent", ranges={"percent": (0, 80)}, rate="6/minute", dwell_s=2.5, hours="07:00-22:00",
     requires=["look"], only_if=[{"tool": "look", "path": "level", "op": "<", "value": 50}],
-    fields=["percent", "log.line"], redact=["addresses"], summary=True,
+    fields=["percent", "log.line"], redact=["addresses"], summary=True, outward=True,
 )
 def turn(percent: int) -> dict[str, object]:
     """Turn."""
@@ -37,6 +37,7 @@ only_if = [{tool = "look", path = "level", op = "<", value = 50}]
 fields = ["percent", "log.line"]
 redact = ["addresses"]
 summary = true
+outward = true
 [louder.parameters]
 required = ["percent"]
 properties.percent = {type = "integer"}
@@ -58,7 +59,8 @@ def test_both_kinds_of_tool_say_it_in_the_same_keys(tmp_path: Path) -> None:
             tool = rig.tools[name]
             assert tool.rule == WHOLE
             assert (tool.fields, tool.redact, tool.summary) == (("percent", "log.line"), ("addresses",), True)
-        assert rig.tools["look"].rule is None
+            assert tool.outward
+        assert rig.tools["look"].rule is None and not rig.tools["look"].outward
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,7 @@ def test_both_kinds_of_tool_say_it_in_the_same_keys(tmp_path: Path) -> None:
         pytest.param('only_if=[{"tool": "look"}]', "turn.only_if[0]: expected either equals", id="no condition"),
         pytest.param('requires="look"', "turn.requires: expected", id="a text for a list"),
         pytest.param("cost=-1", "turn.cost: expected", id="less than free"),
+        pytest.param('outward="yes"', "turn.outward: expected", id="no yes or no"),
         pytest.param('confirm="yes"', "turn.confirm: invalid enum value", id="no word of confirm"),
     ],
 )
