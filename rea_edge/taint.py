@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ON_THE_BOARD = ("python", "command")  # kinds whose calls end on this board, as far as nobody declares otherwise
 BY_REQUEST = "the request itself, which says so"
-NOTE = "this is free text: once the model is told, its calls of `once` and outward tools need a person's yes"
+NOTE = "this is free text, and may say anything: what the model decides on from here on is tainted by it"
 # Faults whose words are the node's own; of any other kind the tool, or a device behind it, may have put them.
 OUR_FAULTS = frozenset(
     {

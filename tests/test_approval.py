@@ -167,6 +167,24 @@ def test_only_the_node_says_who_may_say_yes_and_never_the_sender() -> None:
 
 
 @pytest.mark.parametrize(
+    ("configured", "approvers"),
+    [
+        pytest.param(None, ("eve",), id="nothing is said of the tool"),
+        pytest.param(Rule(confirm="always"), ("eve",), id="nobody is named for it"),
+        pytest.param(Rule(approvers=("bob",)), ("bob",), id="somebody is, and nobody else"),
+    ],
+)
+def test_those_of_the_node_say_yes_where_the_tool_has_nobody_of_its_own(
+    configured: Rule | None, approvers: tuple[str, ...]
+) -> None:
+    needed = approval.terms(None, configured, ("eve",))
+    assert needed.approvers == approvers and approval.nobody(needed, "ring", "broker") is None
+    assert "anyone could take" in (approval.nobody(needed, "ring", "none") or "")
+    alone = approval.nobody(approval.terms(None, configured), "ring", "broker")
+    assert alone == (None if approvers == ("bob",) else "[gate.ring] names no approvers, nor does [access]")
+
+
+@pytest.mark.parametrize(
     ("hash_", "approvers", "now_s", "why"),
     [
         pytest.param("sha256:a", ("bob",), 180.0, None, id="in its last moment"),

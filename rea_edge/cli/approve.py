@@ -7,7 +7,7 @@ import msgspec
 from rea_edge.client import Client, new_id
 from rea_edge.errors import RequestRefused
 from rea_edge.records import Args
-from rea_edge.screen import Screen
+from rea_edge.screen import Screen, harmless
 from rea_edge.wire import AskShown
 
 
@@ -58,8 +58,9 @@ def _meant(client: Client, text: str) -> AskShown:
 
 def _show(screen: Screen, one: AskShown) -> None:
     behalf = f" on behalf of {', '.join(one.via)}" if one.via else ""
-    screen.say(f"{one.request}: {one.tool} {msgspec.json.encode(one.args).decode()}")
-    screen.say(f"  asked for by {one.who}/{one.task}{behalf}" + (f": {one.goal}" if one.goal else ""))
+    # Arguments are a model's words, and may be meant for whoever reads them.
+    screen.say(harmless(f"{one.request}: {one.tool} {msgspec.json.encode(one.args).decode()}"))
+    screen.say(harmless(f"  asked for by {one.who}/{one.task}{behalf}" + (f": {one.goal}" if one.goal else "")))
     if one.tainted_by:
         screen.say(f"  the model had read text that may say anything, before it asked for this: {one.tainted_by}")
     until = f", until {one.until}" if one.until else ""
