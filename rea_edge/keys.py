@@ -33,6 +33,7 @@ TAKES = {
     "verify": PROBE,
     "confirm": "one of never, task, always",
     "needs": "a list of names of [secrets], at most 8",
+    "outward": "true or false",
     "cost": "a number, 0 or more",
     "p95_s": "seconds, more than 0 and at most 3600",
 }

@@ -8,12 +8,14 @@ from rea_edge import approval
 from rea_edge.config import Settings
 from rea_edge.daemon.approvals import Approvals
 from rea_edge.records import Args, Tool
+from rea_edge.taint import is_outward
 from rea_edge.toolhost.confine import unmet
 from rea_edge.wire import PUBLISH_MAX
 
 Whole = dict[str, object]
 DECLARED = (
-    "kind", "timeout_s", "retries", "p95_s", "device", "examples", "returns", "fields", "redact", "summary", "verify", "rule",
+    "kind", "timeout_s", "retries", "p95_s", "device", "examples", "returns", "fields", "redact", "summary", "verify",
+    "rule",
 )  # fmt: skip
 
 
@@ -29,6 +31,7 @@ def told(tool: Tool, settings: Settings, approvals: Approvals) -> Whole:
         "cost": cost,
         "confirm": "" if confirm == "never" else confirm,
         "never_runs": never,
+        "outward": is_outward(tool),
         "sandbox_unmet": lacks.why if lacks and lacks.why != never else None,
     }
     return {
