@@ -13,7 +13,7 @@ from typing import Protocol as Port
 import msgspec
 from msgspec import Raw
 
-from rea_edge import budget, context, decision, loop, outcome, trouble
+from rea_edge import budget, context, decision, loop, outcome, taint, trouble
 from rea_edge.cancel import Cancel, Stopped
 from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.journal import Held
@@ -58,7 +58,6 @@ from rea_edge.records import (
 from rea_edge.store import RunRow
 
 BEGIN_S = 90.0  # a probe with its retries
-NOT_RUN = Raw(b'{"dry_run":true,"note":"valid and allowed, and not run: this is a dry run"}')
 BETWEEN_S = 30.0  # commits and reading; a disk that takes longer is broken
 
 
@@ -258,7 +257,7 @@ class Runner:
             return
         effect = self._effects.effect(act.call, act.effect)
         if held.run.job.dry_run and (effect != "read" or self._effects.cost(act.call)):
-            held.note(Returned(n=act.n, result=Ok(data=NOT_RUN), seconds=0.0))
+            held.note(Returned(n=act.n, result=Ok(data=Raw(taint.NOT_RUN)), seconds=0.0))
             return
         match self._effects.approval(held.run, act):
             case AskedApproval() as waiting:

@@ -31,7 +31,9 @@ OUR_FAULTS = frozenset(
         "denied_by_broker", "not_sent",
     }
 )  # fmt: skip
-PUBLISHED = b'{"published":true}'  # of a message to a device from which no answer is awaited: words of ours
+# Results in words of ours: of a message to a device from which no answer is awaited, and of what a dry run leaves out.
+PUBLISHED = b'{"published":true}'
+NOT_RUN = b'{"dry_run":true,"note":"valid and allowed, and not run: this is a dry run"}'
 _NOTHING_SAID = re.compile(r"exit \d+")  # of a command that failed without a word
 # A key that nobody declared, of a tool on the board: its code's name for a value, and no sentence.
 _KEY = re.compile(r"(?=.{1,32}\Z)[A-Za-z0-9]+(?:[_.:-][A-Za-z0-9]+){0,3}\Z")
@@ -59,13 +61,11 @@ def is_free(result: Result, call: Call, offer: Tool | Offer | None) -> bool:
             ours = fault in OUR_FAULTS or _NOTHING_SAID.fullmatch(message) is not None
             return not ours and bool(message or suggestion)
         case Ok(data=data):
-            return bytes(data) != PUBLISHED and _says(data, call, offer)
+            return bytes(data) not in (PUBLISHED, NOT_RUN) and _says(data, call, offer)
 
 
 def in_result(run: Run, head: OpenCall, result: Result) -> bool:
     """Whether what a call of this run gave is free text to its model. `head` is the call as it was open."""
-    if run.job.dry_run and head.effect != "read":
-        return False  # it was not run: the words are ours
     probe = head.verify
     if isinstance(result, Ok) and isinstance(head.checked, Ok) and probe is not None:
         # What is told is what the probe found; the value that it looked for says nothing new.

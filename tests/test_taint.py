@@ -217,7 +217,7 @@ def test_the_words_of_a_failed_tool_taint_and_ours_do_not() -> None:
 
 def test_a_dry_run_reads_our_words_only() -> None:
     run = apply(start("rtest-1", Job(goal="goal", dry_run=True)), begun())
-    note = ok({"dry_run": True, "note": "valid and allowed, and not run"})
+    note = Ok(data=Raw(taint.NOT_RUN))
     assert returned(answer(run, call(FAN)), note).tainted_by == ""
     assert told(run, LOG).tainted_by
 

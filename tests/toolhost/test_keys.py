@@ -54,6 +54,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("redact", "addresses", ""),
     ("redact", ["names"], "expected one of addresses"),
     ("summary", "yes", ""),
+    ("outward", "yes", ""),
     ("sandbox", True, ""),
     ("sandbox", {"read": "/sys"}, ""),
     ("sandbox", {"reed": []}, "the keys are read, write, network"),
