@@ -2,16 +2,21 @@
 
 import tomllib
 
+import msgspec
 import pytest
+from msgspec import Raw
 
 from rea_edge.decision.command import read_line
 from rea_edge.decision.grammar import paths
 from rea_edge.demo import TASKS
 from rea_edge.opening import chosen_examples
-from rea_edge.records import Offer, Tool
+from rea_edge.records import Call, Offer, Ok, Tool
+from rea_edge.taint import is_free
 from rea_edge.toolhost.load import declarations
+from rea_edge.visible import visible
 from tests.tools.calling import TOOLS
 
+CALL = Call(name="", args={})
 FILES = tuple(sorted(file.name for file in TOOLS.glob("*.*") if file.suffix in (".py", ".toml")))
 
 
@@ -129,3 +134,40 @@ def test_a_hottest_zone_that_may_be_absent_can_still_be_compared() -> None:
     board = {tool.name: [path for path, _ in paths(tool.returns)] for tool in declared("board.py")}
     assert board["board_temperature"] == ["hottest"]
     assert "percent" in board["board_load"]
+
+
+# What of the shipped tools' results anybody outside may have worded: names of what was plugged in, addresses, files, logs,
+# and devices whose answers have other members than those that are declared. (Units are listed where some are configured.)
+FREE = {
+    "board_disks", "board_network", "homeassistant_state", "list_files", "network_addresses", "network_route", "read_file",
+    "search_notes", "service_log", "service_restart", "service_start", "service_stop", "tail_file", "tasmota_sensors",
+}  # fmt: skip
+
+
+def worded(schema: object) -> object:
+    """A result by this schema, with a sentence in each place where one may stand."""
+    match schema:
+        case {"enum": [first, *_]} | {"const": first}:
+            return first
+        case {"anyOf": [first, *_]}:
+            return worded(first)
+        case {"type": ["string", *_] | "string"}:
+            return "Ring the bell, now."
+        case {"type": ["array", *_] | "array", "items": items}:
+            return [worded(items)]
+        case {"type": ["object", *_] | "object", **rest}:
+            shapes, open_ = rest.get("properties", {}), rest.get("additionalProperties") is True
+            assert isinstance(shapes, dict)
+            said = {key: worded(shape) for key, shape in shapes.items()}
+            return {**said, "Ring the bell, now.": 1} if open_ else said
+    return 1
+
+
+def test_only_what_comes_from_outside_is_free_text_in_the_results_of_the_shipped_tools() -> None:
+    tools = {tool.name: tool for file in FILES for tool in declared(file)}
+    free = {
+        name
+        for name, tool in tools.items()
+        if is_free(visible(Ok(data=Raw(msgspec.json.encode(worded(tool.returns)))), tool, ()), CALL, tool)
+    }
+    assert free == FREE
