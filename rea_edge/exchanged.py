@@ -84,6 +84,9 @@ class Ending(Struct, frozen=True):
             case "no_broker":
                 words = f"nothing was sent: no connection to the broker within {seconds}: {end.detail}"
                 return fault("no_broker", words, "try again later")
+            case "alone":
+                words = f"nothing was sent: the node would lose its own connection, for {end.detail}"
+                return fault("denied_by_broker", words, "tell the operator: its login must be allowed a second session")
             case "denied":
                 return fault("denied_by_broker", end.detail, "tell the operator; mostly its access rules forbid it")
             case "offline":

@@ -39,7 +39,7 @@ class Health:
         fairness: Fairness,
         signers: Signers,
         approvals: Approvals,
-        tool_faults: Sequence[str],
+        tool_faults: Callable[[], Sequence[str]],
         refusing: Callable[[], str | None],
         post: Callable[[], Post],
         view: Callable[[], View],
@@ -68,7 +68,7 @@ class Health:
         return [
             *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
             *self._room_faults(),
-            *self._tool_faults,
+            *self._tool_faults(),
             *([f"{open_} {UNKNOWN}"] if (open_ := len(unsettled.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
             *self._approvals.faults(self._effects.toolbox.tools),

@@ -80,7 +80,7 @@ class Node:
         self._spending = Spending(settings.allowance, store, self._life)
         self._journal = Journal(store, self._publish, clock.now, self._spending)
         self._upkeep = Upkeep(store, self._report, self._life, _keep(settings))
-        self._equipment = Equipment(settings, self.name)
+        self._equipment = Equipment(settings, self.name, lambda: self._post.state)
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
         for fault in misnamed(settings, self._equipment.toolbox.tools):
@@ -177,7 +177,7 @@ class Node:
             fairness=self._fairness,
             signers=self._signers,
             approvals=self._approvals,
-            tool_faults=self._equipment.faults,
+            tool_faults=lambda: self._equipment.faults,
             refusing=lambda: None if self._stopping else self._refusing,
             post=lambda: self._post,
             view=lambda: self._view,

@@ -1,7 +1,7 @@
 """The link to the broker; the only owner of paho. Holds no topics of ours and no meaning of a payload.
 
-Files import in this order: limits, messages, backoff, fence, look, refusals, sharing, suspects, talk, versions, waiting,
-window, packets, settings, line, client, connection, channel, feed, bell, life, exchange, link.
+Files import in this order: limits, messages, backoff, fence, look, refusals, sharing, beside, suspects, talk, versions,
+waiting, window, packets, settings, line, client, connection, channel, feed, bell, life, exchange, link.
 `exchange` and `talk` are imported from there, by who has tools that need them.
 """
 

@@ -14,15 +14,17 @@ from collections.abc import Callable
 from rea_edge.errors import OperatorError
 from rea_edge.mqtt.backoff import Backoff
 from rea_edge.mqtt.bell import Bell
+from rea_edge.mqtt.beside import Beside
 from rea_edge.mqtt.channel import Channel
 from rea_edge.mqtt.connection import CONNACK_S, FIRST_CONNACK_S
 from rea_edge.mqtt.life import GOODBYE_S, TURN_S
 from rea_edge.mqtt.line import Ears, Line
-from rea_edge.mqtt.messages import Incoming, Outgoing
+from rea_edge.mqtt.messages import Incoming, LinkState, Outgoing
 from rea_edge.mqtt.settings import LinkSettings
 from rea_edge.mqtt.talk import Ask, Heard, Missed, Talk
 from rea_edge.mqtt.versions import Versions
 
+EARLY_S = 0.2  # how often it is looked whether the node's own link is up, while a caller waits for that
 LOOK_S = 0.05  # how often a waiting caller's Event is looked at
 
 log = logging.getLogger("rea_edge.mqtt")
@@ -30,14 +32,16 @@ log = logging.getLogger("rea_edge.mqtt")
 
 class Exchange:
     """`ask` is for any thread. `settings` are those of a session that ends with its connection; nothing is connected
-    before the first `ask`, nor again, after a connection ended, before the next one."""
+    before the first `ask`, nor again, after a connection ended, before the next one. `link` tells of the node's own
+    connection, which this one must not cost it; None: there is none."""
 
-    def __init__(self, settings: LinkSettings) -> None:
+    def __init__(self, settings: LinkSettings, link: Callable[[], LinkState] | None = None) -> None:
         assert settings.session_expiry_s == 0, "what comes late must find nobody"
         self._settings = settings
         self._bell = Bell()
         self._changed = threading.Condition()  # guards the talks, what is in them, and the thread's start
         self._talks: list[Talk] = []
+        self._beside = Beside(link)
         self._versions = Versions(settings.protocol)
         self._backoff = Backoff(settings.reconnect_min_s, settings.reconnect_max_s)
         self._trouble = ""
@@ -61,6 +65,11 @@ class Exchange:
         assert talk.end is not None
         return talk.end
 
+    @property
+    def forbidden(self) -> str:
+        """Why the broker lets nothing be asked of devices; empty: it may."""
+        return self._beside.forbidden(time.monotonic())
+
     def stop(self) -> None:
         """End the connection, and with it what is under way. Blocks for a moment at most."""
         with self._changed:
@@ -80,7 +89,7 @@ class Exchange:
     def _run(self) -> None:
         while self._bell.stop_by_s is None:
             if self._wanted():
-                self._rest(self._live(), until_asked=False)
+                self._rest(self._kept_waiting() or self._live(), until_asked=False)
             else:
                 self._rest(TURN_S, until_asked=True)
         self._bell.close()
@@ -90,6 +99,16 @@ class Exchange:
             self._talks = [talk for talk in self._talks if talk.end is None]
             return bool(self._talks)
 
+    def _kept_waiting(self) -> float:
+        """The seconds until another look, where no connection may be made now; 0.0: it may."""
+        why, early = self.forbidden, self._beside.early()
+        with self._changed:
+            for talk in self._talks if why else ():
+                talk.forbid(why)
+            self._trouble = early or self._trouble
+            self._changed.notify_all()
+        return EARLY_S if why or early else 0.0
+
     def _live(self) -> float:
         """One connection, from the attempt to its end; gives the seconds to rest after it."""
         reason = "it was stopped"
@@ -97,6 +116,7 @@ class Exchange:
         channel: Channel | None = None
         try:
             channel = self._new_channel()
+            self._beside.began(time.monotonic())
             channel.open(CONNACK_S if known else FIRST_CONNACK_S)
             while not channel.ended and self._bell.stop_by_s is None:
                 self._turn(channel)
@@ -130,8 +150,10 @@ class Exchange:
             with self._changed:
                 self._advance(channel, time.monotonic())
                 self._changed.notify_all()
+            if self._beside.look(time.monotonic()):
+                channel.close(self.forbidden)
         if not channel.ended:
-            self._wait(channel, self._due_in_s())
+            self._wait(channel, min(self._due_in_s(), self._beside.next_look_s))
 
     def _wait(self, channel: Channel, seconds: float) -> None:
         poll = select.poll()
@@ -183,6 +205,7 @@ class Exchange:
             reason = channel.reason
         if channel is not None:
             channel.close(reason)
+        self._beside.look(time.monotonic())
         with self._changed:
             self._trouble = reason
             self._hearers.clear()

@@ -161,6 +161,7 @@ class Link:
             limits=main.limits if main is not None and self._phase == "up" else None,
             unheard=any(one.unheard for one in lines),
             last_error=self._last_error,
+            alone=self._sharing.alone,
             controls=self._how_controls_go(life) if life is not None else "",
             in_flight=len(flying),
             waiting=sum(map(len, queues)),
@@ -245,7 +246,7 @@ class Link:
     def _came_up(self) -> Sequence[Outgoing]:
         life = self._life
         assert life is not None and life.main is not None
-        self._sharing.worked()
+        self._sharing.worked(own=life.controls is not None)
         self._sessions += 1
         self._phase = "up"
         session = Session(

@@ -104,6 +104,7 @@ class LinkState(Struct, frozen=True, kw_only=True):
     limits: Limits | None = None  # of the broker, while connected
     unheard: bool = False  # what is published does not come back where it should
     last_error: str = ""
+    alone: str = ""  # why nothing may be connected beside it with the same login; empty: nothing is known of that
     controls: str = ""  # `own` session or `shared` with the rest, and why; empty while not connected or not asked for
     in_flight: int = 0
     waiting: int = 0

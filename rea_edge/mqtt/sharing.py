@@ -10,6 +10,7 @@ class Sharing:
 
     def __init__(self, *, wanted: bool) -> None:
         self.why = ""  # the controls share the session of the rest; empty: they do not
+        self.alone = ""  # how it showed that the broker allows one connection; stands until two were up
         self._wanted = wanted
         self._clashes = 0
         self._until_s = 0.0
@@ -20,8 +21,10 @@ class Sharing:
             self.forget()
         return self._wanted and not self.why
 
-    def worked(self) -> None:
+    def worked(self, *, own: bool) -> None:
+        """All is up; `own`: over two connections."""
         self._clashes = 0
+        self.alone = "" if own else self.alone
 
     def refused(self, reason: str, now_s: float) -> None:
         """The broker answered the CONNECT of the controls with a refusal."""
@@ -31,7 +34,8 @@ class Sharing:
         """A life ended while the rest connected beside the controls, which were up."""
         self._clashes += 1
         if self._clashes >= TRIES:
-            self.refused(f"the broker allows one connection at a time ({reason})", now_s)
+            self.alone = f"the broker allows one connection at a time ({reason})"
+            self.refused(self.alone, now_s)
 
     def forget(self) -> None:
         """Try again: what was taken for a refusal of the second session may have been one of the login."""

@@ -17,7 +17,9 @@ PRESENCE_S = 0.5  # for what is retained of the device's presence to come; broke
 
 # Where a talk is, or what it waits for. From `sent` on the device may have heard it.
 Stage = Literal["waiting", "subscribing", "looking", "ready", "sent", "over"]
-Why = Literal["no_broker", "denied", "offline", "no_reply", "unacknowledged", "broker_gone", "too_large", "cancelled"]
+Why = Literal[
+    "no_broker", "denied", "offline", "no_reply", "unacknowledged", "broker_gone", "too_large", "cancelled", "alone"
+]
 
 
 class Ask(Struct, frozen=True, kw_only=True):
@@ -138,6 +140,11 @@ class Talk:
             self._miss("broker_gone", reason)
         elif self.end is None:
             self.stage, self.due_s, self.subscribed, self._kept = "waiting", None, False, None
+
+    def forbid(self, why: str) -> None:
+        """No connection may be made for it."""
+        if self.stage == "waiting":
+            self._miss("alone", why)
 
     def give_up(self, *, cancelled: bool, trouble: str) -> None:
         """Its caller waits no longer. `trouble`: what keeps the exchange from being connected, empty if nothing does."""

@@ -4,9 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from rea_edge.client import Client
+from rea_edge.config import Broker
+from rea_edge.config.client import Client as ClientSettings
 from rea_edge.mqtt import LinkSettings
-from tests.brokers import Emulated, wait_until
-from tests.e2e.house import House
+from tests.brokers import AnyBroker, Emulated, wait_until
+from tests.e2e.conftest import MakeHouse
+from tests.e2e.house import House, wait_online
+from tests.e2e.test_devices import house_with_things
+from tests.mqtt.conftest import one_session_each  # noqa: F401 - a fixture
 from tests.mqtt.station import Station, running
 
 
@@ -49,3 +55,24 @@ def test_what_waited_for_such_a_node_is_there_after_its_restart(tmp_path: Path) 
                 wait_until(lambda: any(one.topic.endswith("reply/c1") for one in me.accepted), "the reply", 20)
         finally:
             house.close()
+
+
+def test_a_device_is_refused_by_name_and_the_node_stays_connected(
+    one_session_each: AnyBroker,  # noqa: F811 - the fixture
+    make_house: MakeHouse,
+) -> None:
+    house = house_with_things(make_house, one_session_each, 'username = "n1"').start()
+    broker = Broker(url=one_session_each.url, root=house.root, username="me")
+    with Client(ClientSettings(broker=broker, node=house.node, who="me"), silent_s=30) as client:
+        wait_online(client, 30)
+        for _ in range(3):
+            error = client.ask("call", {}, "ring_chime").error
+            assert error is not None and error.code == "tool_failed"
+            assert "nothing was sent: the node would lose its own connection" in error.message
+        assert "MQTT tools cannot be called: the broker allows one connection at a time" in str(
+            client.status_asked().faults
+        )
+        assert client.data("call", {"args": {"name": "tank"}}, "look") == {"level": 71.5}
+    log = house.log.read_bytes()
+    assert log.count(b"rea_edge.mqtt event=up") == 1
+    assert b"event=devices_down" not in log

@@ -125,5 +125,5 @@ def test_clashes_that_are_not_in_a_row_are_no_clashes() -> None:
     sharing = Sharing(wanted=True)
     for _ in range(5):
         sharing.clashed("gone", 0.0)
-        sharing.worked()
+        sharing.worked(own=True)
     assert sharing.own(0.0)
