@@ -42,12 +42,16 @@ class Device:
     def __enter__(self) -> Self:
         self._client.connect("127.0.0.1", self._port)
         self._client.loop_start()
-        self._granted.get(timeout=PATIENCE_S)
+        self.wait_subscribed()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, t: TracebackType | None) -> None:
         self._client.disconnect()
         self._client.loop_stop()
+
+    def wait_subscribed(self) -> None:
+        """Once more after each end of the broker."""
+        self._granted.get(timeout=PATIENCE_S)
 
     def say(self, topic: str, payload: str | bytes, *, retain: bool = False, qos: int = 1) -> None:
         self._client.publish(topic, payload, qos, retain)
