@@ -3,6 +3,8 @@
 What follows from how an exchange ended (whether it took effect, whether to try again) is the caller's, by the fault.
 """
 
+from math import ceil
+
 from msgspec import UNSET, Raw, Struct, UnsetType, json
 
 from rea_edge import schema
@@ -33,7 +35,7 @@ class Exchanged:
             message = message_of(tool, attempt.args, attempt.request_id, self._root)
         except Unfit as exc:
             return fault("bad_args", f"nothing was sent: {exc}")
-        end = self._exchange.ask(_asked(message, tool), attempt.seconds, attempt.cancel)
+        end = self._exchange.ask(_asked(message, tool, attempt.seconds), attempt.seconds, attempt.cancel)
         if isinstance(end, Missed):
             return Ending(end, message, attempt).fault()
         if end.payload is None:
@@ -46,10 +48,17 @@ class Exchanged:
         return Ok(data=Raw(json.encode(value)))
 
 
-def _asked(message: Message, tool: Tool) -> Ask:
+def _asked(message: Message, tool: Tool, seconds: float) -> Ask:
     assert tool.exchange is not None
     error = tool.exchange.error
-    out = Outgoing(topic=message.publish, payload=message.payload, qos=message.qos) if message.publish else None
+    # A device that comes back to a broker that kept it must not do it long after the call has ended. Brokers count
+    # whole seconds, and some the one that has begun.
+    expires_in_s = ceil(seconds) + 1
+    out = (
+        Outgoing(topic=message.publish, payload=message.payload, qos=message.qos, expires_in_s=expires_in_s)
+        if message.publish
+        else None
+    )
     said_at = {one.topic: one for one in message.availability}
     return Ask(
         out=out,

@@ -17,6 +17,7 @@ from rea_edge.toolbox import Toolbox
 from rea_edge.toolhost.tables import from_toml
 from tests.brokers import AnyBroker, Mosquitto
 from tests.devices import Device, replying
+from tests.emulated.client import Client
 from tests.toolhost.rig import name_of, value
 
 TOOLS = """
@@ -139,6 +140,15 @@ def test_without_an_answer_to_wait_for_it_is_done_when_it_is_published(broker: A
         assert value(run(box, "ring_bell")) == {"published": True}
         message = bell.heard.get(timeout=15)
         assert (message.qos, message.retain) == (0, False)
+
+
+def test_a_call_is_of_no_use_to_a_device_that_comes_after_its_time(broker: AnyBroker, box: Toolbox) -> None:
+    with Client(broker.port, "lamp", "5") as lamp, ThreadPoolExecutor(1) as pool:
+        lamp.subscribe("z/lamp/set")
+        coming = pool.submit(run, box, "set_lamp", LONG_S, name="lamp", state="ON")
+        assert LONG_S / 2 < getattr(lamp.next_properties(b"ON"), "MessageExpiryInterval", 0) <= LONG_S + 1
+        lamp.publish("z/lamp", "is ON")
+        assert value(coming.result(LONG_S)) == "is ON"
 
 
 def test_what_a_device_said_last_can_be_read_without_asking(broker: AnyBroker, box: Toolbox) -> None:
