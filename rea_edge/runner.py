@@ -308,7 +308,9 @@ class Runner:
             why = refused or result.message
             held.note(Refused(n=act.n, reason=why, seconds=round(time.monotonic() - started, 3)))
             return
-        if fault == "cancelled" and stopping() and held.run.cancel is None:
+        # What was not sent has an end that is known; where an intent stands, that is better than a doubt.
+        cut_off = fault == "cancelled" or (fault == "not_sent" and not held.run.open[0].intended)
+        if cut_off and stopping() and held.run.cancel is None:
             raise Stopped
         seconds = round(time.monotonic() - started, 3)
         is_open = began and fault in loop.OPEN_ENDS
