@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol as Port
+from weakref import WeakValueDictionary
 
 from msgspec import Struct, json, structs
 
@@ -18,6 +19,7 @@ from rea_edge.latency import Latencies
 from rea_edge.records import Args, Fault, Ok, Result, Tool, ToolKind
 from rea_edge.toolhost.client import ToolHost
 from rea_edge.toolhost.faults import fault
+from rea_edge.toolhost.launch import Hosts
 
 AGAIN = frozenset({"tool_error", "timeout", "crashed", "no_broker", "broker_gone"})  # what another attempt may mend
 PAUSE_S = 0.2  # before the second attempt, twice that before the third
@@ -60,13 +62,17 @@ class Hosted:
 
 
 class Toolbox:
-    """The tools of a node by name. `carriers` are there for the kind of each of them."""
+    """The tools of a node by name. `carriers` are there for the kind of each of them, `devices` for all sets of tools
+    that are in use."""
 
-    def __init__(self, carriers: Mapping[ToolKind, Carrier], tools: Sequence[Tool]) -> None:
+    def __init__(
+        self, carriers: Mapping[ToolKind, Carrier], tools: Sequence[Tool], devices: "Devices | None" = None
+    ) -> None:
         self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
         self.latencies = Latencies()
         self._carriers = carriers
-        self._queues: dict[str, Queue] = {device_of(tool): Queue() for tool in tools}
+        known = devices or Devices()
+        self._queues: dict[str, Queue] = {name: known.queue(name) for name in map(device_of, tools)}
 
     @property
     def tools_hash(self) -> str:
@@ -130,7 +136,7 @@ def carriers_of(host: ToolHost) -> dict[ToolKind, Carrier]:
     return {"python": hosted, "command": hosted}
 
 
-def host_of(settings: Settings, folder: Path) -> ToolHost:
+def host_of(settings: Settings, folder: Path, hosts: Hosts | None = None) -> ToolHost:
     """A host, not started yet, for the tools of these settings; `folder` is its lock's and the tools' own."""
     return ToolHost(
         folder,
@@ -139,6 +145,7 @@ def host_of(settings: Settings, folder: Path) -> ToolHost:
         user=settings.tools.user,
         sandbox_required=settings.tools.sandbox == "required",
         secrets={name: secret.reveal() for name, secret in settings.tool_secrets.items()},
+        hosts=hosts,
     )
 
 
@@ -183,6 +190,18 @@ class Queue:
     def _free_for(self, turn: "Turn") -> bool:
         ahead = self._line[: self._line.index(turn)]
         return not ahead or (turn.shares and all(one.shares for one in ahead))
+
+
+class Devices:
+    """The queue of each device that any set of tools uses: two of them may want the same one while a reload goes on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: WeakValueDictionary[str, Queue] = WeakValueDictionary()
+
+    def queue(self, device: str) -> Queue:
+        with self._lock:
+            return self._queues.setdefault(device, Queue())
 
 
 class Turn:

@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from msgspec import Raw, json
+from msgspec import Raw, json, structs
 
 from rea_edge.errors import EffectFailed
 from rea_edge.records import Args, Fault, Result, Tool
 from rea_edge.toolhost import tree
 from rea_edge.toolhost.faults import fault
 from rea_edge.toolhost.frames import FRAME_BYTES, Order, Setup, pair, read_result, received
-from rea_edge.toolhost.launch import Loaded, Running, allowance, ended, launched
+from rea_edge.toolhost.launch import Hosts, Loaded, Running, allowance, ended, launched
 
 MARGIN_S = 2.0  # a keeper ends the tool at its deadline, the host a stuck keeper 1.5 s later; then the host is stuck
 LOOK_S = 0.05  # how often a caller's Event is looked at
@@ -34,7 +34,8 @@ class ToolHost:
     `memory_mib` and `cpu_s` bound one call; `load_s` bounds the loading of one file; `lock_s` how long a start waits
     for the host before this one to be gone. `user` is whom calls run as, where the daemon is root; with
     `sandbox_required` a tool that declares a sandbox does not run where the kernel has none. Of `secrets`, by name, a
-    call is given those that its tool needs. A host that died is replaced when the next `call` needs one, or by `start`.
+    call is given those that its tool needs. `hosts` are all that this daemon has, by default this one alone. A host that
+    died is replaced when the next `call` needs one, or by `start`.
     Tools whose declaration changed meanwhile are refused until the daemon takes the new ones.
     """
 
@@ -51,9 +52,11 @@ class ToolHost:
         user: str = "",
         sandbox_required: bool = True,
         secrets: Mapping[str, str] | None = None,
+        hosts: Hosts | None = None,
     ) -> None:
         names = tuple(dict.fromkeys(str(file.absolute()) for file in files))
         self._secrets = dict(secrets or {})
+        self._hosts = hosts or Hosts()
         self._setup = Setup(
             state_dir=str(state_dir.absolute()),
             files=names,
@@ -64,6 +67,7 @@ class ToolHost:
             user=user,
             sandbox_required=sandbox_required,
             secrets=tuple(self._secrets),
+            number=self._hosts.next_number(),
         )
         self._python = python
         self._changed = threading.Condition()  # guards the fields below
@@ -146,6 +150,11 @@ class ToolHost:
         return (running.process.pid, *tree.descendants(running.process.pid))
 
     @property
+    def idle(self) -> bool:
+        """No call is under way."""
+        return not self._open
+
+    @property
     def alive(self) -> bool:
         running = self._running
         return running is not None and running.process.poll() is None
@@ -179,7 +188,9 @@ class ToolHost:
         try:
             if old is not None:
                 old.control.close()
-            running = launched(self._setup, self._python, allowance(self._setup))
+            setup = structs.replace(self._setup, alone=not self._hosts.alone)
+            running = launched(setup, self._python, allowance(setup))
+            self._hosts.alone = True
             said = None
         except OSError as exc:
             said = EffectFailed("no_host", f"the tool host cannot be started: {exc}")

@@ -17,7 +17,11 @@ DEEPEST = 64  # lists and objects inside each other in a result: far below what 
 
 
 class Setup(Struct, frozen=True):
-    """The daemon's first packet. `lock_s`: how long to wait for the host before this one to be gone."""
+    """The daemon's first packet. `lock_s`: how long to wait for the host before this one to be gone.
+
+    `number` tells the sets of tools of one daemon apart: each has a host of its own. `alone`: no host of any set may be
+    left, for the daemon does not know yet whether one before it has left some.
+    """
 
     state_dir: str
     files: tuple[str, ...]
@@ -28,6 +32,8 @@ class Setup(Struct, frozen=True):
     user: str = ""
     sandbox_required: bool = True
     secrets: tuple[str, ...] = ()  # the names of those that a tool may need
+    number: int = 0
+    alone: bool = True
 
 
 class Loading(Struct, frozen=True, tag="loading"):

@@ -5,6 +5,7 @@ happens in it, after the same file passed a trial in a short-lived child. When t
 closes, it ends everything below it and itself.
 """
 
+import errno
 import fcntl
 import gc
 import os
@@ -12,6 +13,7 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -60,7 +62,7 @@ class Host:
 
     def start(self) -> bool:
         """Take the lock, load the files, say what was found. False: the last packet says why not."""
-        if not locked(self.lock_fd, self.setup.lock_s):
+        if not locked(self.lock_fd, self.setup):
             seconds = f"{self.setup.lock_s:g} s"
             self.say(Unable(f"the tool host before this one still runs after {seconds} ({self.lock_path} is locked)"))
             return False
@@ -162,22 +164,44 @@ class Host:
         os._exit(0)
 
 
-def locked(lock_fd: int, seconds: float) -> bool:
-    """Hold the lock alone once, which proves that the host before and all its keepers are gone, then shared.
+def locked(lock_fd: int, setup: Setup) -> bool:
+    """Hold the lock, which proves that the host before and all its keepers are gone; False: they are not.
 
-    Keepers inherit it; tools do not.
+    Two locks on one file. All of it, shared by the hosts of every set of tools and had alone once by a daemon's first:
+    so a start after a crash waits for all of them. And the byte of this set's number, for its next host.
+    Keepers inherit both; tools do not.
     """
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                return False
-            time.sleep(0.02)
-        else:
-            fcntl.flock(lock_fd, fcntl.LOCK_SH)
-            return True
+    end = time.monotonic() + setup.lock_s
+    while not (byte_locked(lock_fd, setup.number) and file_locked(lock_fd, setup.alone)):
+        set_byte(lock_fd, setup.number, fcntl.F_UNLCK)
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def file_locked(lock_fd: int, alone: bool) -> bool:  # noqa: FBT001  # as the daemon's packet says it
+    try:
+        fcntl.flock(lock_fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    fcntl.flock(lock_fd, fcntl.LOCK_SH)
+    return True
+
+
+def byte_locked(lock_fd: int, number: int) -> bool:
+    try:
+        set_byte(lock_fd, number, fcntl.F_WRLCK)
+    except OSError as exc:
+        if exc.errno not in (errno.EAGAIN, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+def set_byte(lock_fd: int, number: int, lock: int) -> None:
+    """A lock of the open file, which children share, and not of this process, which they would not."""
+    fcntl.fcntl(lock_fd, fcntl.F_OFD_SETLK, struct.pack("hhqqi", lock, os.SEEK_SET, number, 1, 0))
 
 
 def without_doubles(found: list[Found]) -> list[Found]:

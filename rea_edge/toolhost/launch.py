@@ -4,6 +4,7 @@ The host is started by exec (never a bare fork: the daemon has threads and socke
 environment that holds no credentials of the daemon.
 """
 
+import itertools
 import os
 import select
 import socket
@@ -24,6 +25,17 @@ from rea_edge.toolhost.probes import without_wrong_probes
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONDONTWRITEBYTECODE", "LD_LIBRARY_PATH")
 SEND_S = 1.0  # the host takes calls at once; one that does not is stuck
 SPARE_S = 5.0  # for starting Python, and for ending what a trial left
+
+
+class Hosts:
+    """The hosts of one daemon, one for each set of tools. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self.alone = False  # no host of an earlier daemon is left
+
+    def next_number(self) -> int:
+        return next(self._numbers)
 
 
 class Loaded(Struct, frozen=True):

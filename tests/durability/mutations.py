@@ -283,8 +283,13 @@ MUTATIONS = (
         ("tests/e2e/test_requests.py",),
     ),
     Mutation(
+        "a daemon's first tool host does not wait for all before it",
+        (("toolhost/host.py", "fcntl.flock(lock_fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)", "pass"),),
+        ("tests/toolhost/test_deaths.py",),
+    ),
+    Mutation(
         "a tool host does not wait for the one before it",
-        (("toolhost/host.py", "fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass"),),
+        (("toolhost/host.py", "        set_byte(lock_fd, number, fcntl.F_WRLCK)\n", "        pass\n"),),
         ("tests/toolhost/test_deaths.py",),
     ),
     Mutation(

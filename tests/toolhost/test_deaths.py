@@ -14,6 +14,7 @@ import pytest
 from rea_edge.records import Ok, Result
 from rea_edge.toolhost import tree
 from rea_edge.toolhost.client import ToolHost
+from rea_edge.toolhost.launch import Hosts
 from tests.toolhost.rig import Rig, comes_true, marked, name_of, started, value, written
 
 PYTHON = """
@@ -200,6 +201,23 @@ def test_a_new_host_runs_nothing_while_a_keeper_of_the_old_one_is_alive(tmp_path
             assert comes_true(lambda: call.results)
             assert name_of(call.results[0]) == "host_gone"
         assert value(rig.call("well")) == "well"
+
+
+def test_hosts_of_one_daemon_live_side_by_side_and_those_of_the_next_wait_for_all_of_them(tmp_path: Path) -> None:
+    (file,) = written(tmp_path, {"tools.py": PYTHON})
+    ours, theirs = Hosts(), Hosts()
+    made = [ToolHost(tmp_path, [file], memory_mib=64, lock_s=0.3, hosts=hosts) for hosts in (ours, ours, theirs)]
+    first, second, next_daemons = made
+    try:
+        assert first.start().faults == () and second.start().faults == (), "the second waits for nobody"
+        for left in (first, second):
+            (fault,) = next_daemons.start().faults
+            assert "is locked" in fault
+            left.stop(0.0)
+        assert next_daemons.start().faults == ()
+    finally:
+        for host in made:
+            host.stop(0.0)
 
 
 def test_starting_twice_keeps_the_host_and_says_the_same(rig: Rig) -> None:
