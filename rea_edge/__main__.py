@@ -25,12 +25,16 @@ def _run_daemon(file: str | None) -> int:
     import os
     from pathlib import Path
 
-    from rea_edge.config import DEFAULT_FILE, load
+    from rea_edge.config import DEFAULT_FILE, Settings, load
     from rea_edge.errors import ConfigInvalid
 
     gc.disable()
+
+    def loaded() -> Settings:
+        return load(Path(file) if file else DEFAULT_FILE, os.environ)
+
     try:
-        settings = load(Path(file) if file else DEFAULT_FILE, os.environ)
+        settings = loaded()
     except ConfigInvalid as exc:
         print(f"rea-edge: {exc}", file=sys.stderr)
         return 78
@@ -38,7 +42,7 @@ def _run_daemon(file: str | None) -> int:
 
     gc.freeze()
     gc.enable()
-    return run(settings)
+    return run(settings, loaded)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,11 @@ def terms(declared: Rule | None, configured: Rule | None, usual: tuple[str, ...]
     return Terms(confirm=confirm, approvers=configured.approvers or usual, seconds=configured.approve_s)
 
 
+def stricter(begun: Terms, newest: Terms) -> Terms:
+    """What holds for a run that began under other rules than those of today. Whose yes counts is today's word alone."""
+    return structs.replace(newest, confirm=max(begun.confirm, newest.confirm, key=STRICTNESS.index))
+
+
 def hindrance(needed: Terms, name: str, identity: Identity) -> str | None:
     """Why nobody can say yes to this tool on this node, where all its calls need that; or None."""
     if needed.confirm == "never" or (why := nobody(needed, name, identity)) is None:

@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -20,7 +20,7 @@ from rea_edge.errors import RequestRefused, StoreBroken, StoreFull, StoreUnusabl
 from rea_edge.fairness import Fairness, Kind, no_place
 from rea_edge.journal import Journal, encode, run_from
 from rea_edge.mqtt import Incoming, Outgoing
-from rea_edge.records import CancelAsked, Frozen, Job, Run
+from rea_edge.records import Args, CancelAsked, Frozen, Job, Run
 from rea_edge.report import Report
 from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Store
@@ -42,6 +42,9 @@ URGENT = ("ctl", "say", "node")  # their answers do not wait behind the refusals
 CORRELATION_MAX = 1024  # bytes; it is stored with the request and sent back with the answer
 
 log = logging.getLogger("rea_edge.mailbox")
+
+
+Told: TypeAlias = Callable[[Args | RequestRefused], None]  # hears the data of an answer, or why it is none
 
 
 class Desk(Protocol):
@@ -75,8 +78,8 @@ class Desk(Protocol):
         """The newest state of this task is in the outbox with the transaction under way: none older may follow it."""
         ...
 
-    def release(self) -> str | None:
-        """An operator has taken note that the state was lost: `once` tools run again. Gives why it was, if it was."""
+    def ordered(self, who: str, request: NodeRequest, told: Told) -> None:
+        """Do what an operator orders, and tell what came of it: now, or from another thread. Raises `RequestRefused`."""
         ...
 
     def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
@@ -110,7 +113,7 @@ class Mailbox:
         wake: Callable[[], None],
         clock: Callable[[], float | None],
         away_s: Callable[[Incoming], float],
-        access: Access,
+        access: Callable[[], Access],
         fairness: Fairness,
         asks: Asks,
         signers: Signers,
@@ -124,7 +127,7 @@ class Mailbox:
         self._wake = wake
         self._clock = clock
         self._away_s = away_s
-        self._access = access
+        self._access_now = access
         self._fairness = fairness
         self._asks = asks
         self._signers = signers
@@ -133,10 +136,14 @@ class Mailbox:
             journal=journal,
             report=report,
             clock=clock,
-            operates=access.operates,
+            operates=lambda who: self._access.operates(who),
             cancelled=desk.cancelled,
             published=desk.published,
         )
+
+    @property
+    def _access(self) -> Access:
+        return self._access_now()
 
     def accept(self, incoming: Incoming) -> bool:
         """Take one message; True: acknowledge it. `StoreBroken` passes through and ends the process."""
@@ -350,13 +357,18 @@ class Mailbox:
             raise RequestRefused("policy_denied", f"node: only for an operator of [access]; {named}")
         request = intake.as_request(letter.keys, NodeRequest)
         self._check(who, incoming, request, "ctl")
-        if (said := self._signers.said_before(who, request)) is not None:
-            self._answer(sender, said)
+        if (answer := self._signers.said_before(who, request)) is not None:
+            self._answer(sender, answer)
             return
-        if request.do != "release":
-            raise RequestRefused("bad_request", f"{request.do} is not supported by this version")
-        lost = self._desk.release()
-        self._answer(sender, Reply(for_="node", id=request.id, ok=True, data={"lost": lost}, at=self._report.at()))
+        log.info("event=ordered who=%s id=%s do=%s", who, request.id, request.do)
+        self._desk.ordered(who, request, lambda said: self._told_order(sender, request.id, said))
+
+    def _told_order(self, sender: Sender, request_id: str, said: Args | RequestRefused) -> None:
+        if isinstance(said, RequestRefused):
+            reply = self._report.refused("node", request_id, said.code, said.message, said.retryable)
+        else:
+            reply = Reply(for_="node", id=request_id, ok=True, data=said, at=self._report.at())
+        self._answer(sender, reply)
 
     # --- replies
 

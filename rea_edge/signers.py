@@ -14,7 +14,7 @@ Nothing here believes the broker: neither that a request expires nor that it cam
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import field
@@ -57,15 +57,18 @@ _KEPT = msgspec.json.Decoder(Kept)
 
 
 class Signers:
-    """`access` says who has a key, and whether who has none may send. `lived_s` counts seconds of the state's life."""
+    """`access` says who has a key today, and whether who has none may send. `lived_s` counts seconds of the state's life."""
 
-    def __init__(self, access: Access, store: Store, lived_s: Callable[[], float]) -> None:
-        self._keys = access.key_bytes
-        self._only = access.identity == "keys"
+    def __init__(self, access: Callable[[], Access], store: Store, lived_s: Callable[[], float]) -> None:
+        self._access = access
         self._store = store
         self._lived_s = lived_s
         self._answers: dict[str, Reply | None] = {}  # to the newest controls, by their signature
         self.refused = 0  # requests with a wrong signature, or without one
+
+    @property
+    def _keys(self) -> Mapping[str, bytes]:
+        return self._access().key_bytes
 
     def signs(self, who: str) -> bool:
         """Whether requests in this name must be signed."""
@@ -74,7 +77,7 @@ class Signers:
     def check(self, topic: str, inbound: Inbound, letter: intake.Letter) -> None:
         """Refuse what this name's owner has not signed, in the same words whatever is wrong with it."""
         key = self._keys.get(inbound.who)
-        if key is None and not self._only:
+        if key is None and self._access().identity != "keys":
             return
         if key is None or not is_signed(key, topic, letter.keys):
             self.refused += 1

@@ -1,4 +1,5 @@
-"""Commands that talk to a node: task, status, tools, tasks, call, cancel, settle, show, replay; and those of `approve`."""
+"""Commands that talk to a node: task, status, tools, tasks, call, cancel, settle, show, replay; and those of `approve` and
+`operate`."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -6,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rea_edge.cli import approve
+from rea_edge.cli import approve, operate
 from rea_edge.cli.readings import show_readings
 from rea_edge.client import Client, new_id
 from rea_edge.errors import RequestRefused
@@ -127,6 +128,7 @@ def replay(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 COMMANDS: dict[str, Callable[[Client, argparse.Namespace, Screen], int]] = {
     "task": task, "status": status, "tools": tools, "tasks": tasks, "call": call, "cancel": cancel, "settle": settle,
     "show": show, "replay": replay, "asks": approve.asks, "approve": approve.approve, "deny": approve.deny,
+    "reload": operate.reload,
 }  # fmt: skip
 
 

@@ -92,6 +92,7 @@ def _add_talking(commands: Commands) -> None:
     settle.add_argument("task", type=_owned, metavar="[WHO/]TASK", help="a task's or direct call's id, and whose it is")
     settle.add_argument("--n", type=int, required=True, metavar="N", help="the number of the call, as in its state")
     settle.add_argument("outcome", choices=["done", "not_done"])
+    _talks(commands, "reload", "operators: have the node read its configuration and tools anew")
     _talks(commands, "asks", "the calls that wait for a person's yes")
     for word, said in (("approve", "yes"), ("deny", "no")):
         made = _talks(commands, word, f"say {said} to a call that waits for it")

@@ -5,6 +5,7 @@ What the commands of a person or program read is in `config.client`.
 
 from rea_edge.config.listing import config_hash, public
 from rea_edge.config.load import DEFAULT_FILE, default_id, load
+from rea_edge.config.renewed import renewed
 from rea_edge.config.settings import (
     Access,
     Broker,
@@ -22,5 +23,6 @@ from rea_edge.config.shipped import shipped_names, tool_files
 
 __all__ = [
     "DEFAULT_FILE", "Access", "Broker", "Endpoint", "Log", "Memory", "Node", "Queue", "Secret", "Settings",
-    "TaskLimits", "TaskType", "config_hash", "default_id", "load", "public", "shipped_names", "tool_files",
+    "TaskLimits", "TaskType", "config_hash", "default_id", "load", "public", "renewed", "shipped_names",
+    "tool_files",
 ]  # fmt: skip

@@ -30,6 +30,12 @@ class Secret:
     def reveal(self) -> str:
         return self._text
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
     def __repr__(self) -> str:
         return "Secret(...)"
 
@@ -164,7 +170,8 @@ class Access(Table, frozen=True):
     plain_text: Mode = "query"
     # mode of a goal that is no JSON; query: a stray message on the topic cannot move anything
     operators: tuple[Name, ...] = ()
-    # who may release the node, and see, cancel and settle other people's tasks; not with identity = "none", nor:
+    # who may release and reload the node, and see, cancel and settle other people's tasks; not with identity = "none",
+    # nor:
     approvers: tuple[Name, ...] = ()
     # who may say yes to what needs a person's yes, where [gate.TOOL] names nobody: one list does for most nodes
     senders: tuple[Name, ...] | None = None

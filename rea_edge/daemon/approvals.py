@@ -18,17 +18,30 @@ MOST_OF_ONE = 10  # of one sender
 
 
 class Approvals:
-    """`node` is this node's name, `lived_s` the time that its state has lived."""
+    """`node` is this node's name, `lived_s` the time that its state has lived, `newer` gives the terms that a reload has
+    brought since for a tool, if there was any, `newer_trusts` whether it too lets a task of a type act on free text."""
 
-    def __init__(self, settings: Settings, node: str, store: Store, lived_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        node: str,
+        store: Store,
+        lived_s: Callable[[], float],
+        newer: Callable[[str], Terms | None] = lambda name: None,
+        newer_trusts: Callable[[str], bool] = lambda task_type: True,
+    ) -> None:
         self._settings = settings
+        self._newer = newer
+        self._newer_trusts = newer_trusts
         self._node = node
         self._store = store
         self._lived_s = lived_s
 
     def terms(self, name: str, tools: Mapping[str, Tool]) -> Terms:
         declared = tools[name].rule if name in tools else None
-        return approval.terms(declared, self._settings.gates.get(name), self._settings.access.approvers)
+        begun = approval.terms(declared, self._settings.gates.get(name), self._settings.access.approvers)
+        newest = self._newer(name)
+        return begun if newest is None else approval.stricter(begun, newest)
 
     def approvers(self, name: str) -> tuple[str, ...]:
         """Who may say yes to this tool by today's settings."""
@@ -79,6 +92,11 @@ class Approvals:
             tainted_by=tainted_by,
         )
 
+    def trusts(self, task_type: str) -> bool:
+        """Whether a task of this type may act on free text without a person's yes."""
+        kind = self._settings.task_type(task_type)
+        return kind is not None and kind.untrusted == "allow"
+
     def cost(self, name: str, tools: Mapping[str, Tool]) -> float:
         """What a call of this tool costs on this node."""
         return gate.cost_of(rule for rule in (tools[name].rule, self._settings.gates.get(name)) if rule is not None)
@@ -94,8 +112,7 @@ class Approvals:
         """Where the free text came from for which this call needs a yes; empty where it needs none for that."""
         if not act.tainted:
             return ""
-        kind = self._settings.task_type(run.job.type)
-        if kind is not None and kind.untrusted == "allow":
+        if self.trusts(run.job.type) and self._newer_trusts(run.job.type):
             return ""
         now = tools.get(act.call.name)
         outward = taint.is_outward_in(run, act.call) or (now is not None and taint.is_outward(now))

@@ -12,20 +12,22 @@ from rea_edge.daemon.queue import Waiting
 from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.view import View
 from rea_edge.errors import DecisionRejected, RequestRefused
+from rea_edge.mailbox import Told
 from rea_edge.records import Args, Call, Job, Limits, Mode, Run, Tool
 from rea_edge.store import RunRow
-from rea_edge.wire import CallRequest, QueryRequest, TaskRequest
+from rea_edge.wire import CallRequest, NodeRequest, QueryRequest, TaskRequest
 
 CALLS_WAITING = 50  # direct calls that may wait; each is short
 
 
 class NodeDesk:
-    """`refusing` says why nothing new is taken now; `end_waiting` ends a cancelled run that no lane holds."""
+    """`settings` are those in force; `refusing` says why nothing new is taken now; `end_waiting` ends a cancelled run that
+    no lane holds; `ordered` does what an operator orders."""
 
     def __init__(
         self,
         *,
-        settings: Settings,
+        settings: Callable[[], Settings],
         tools: Callable[[], Mapping[str, Tool]],
         waiting: Waiting,
         life: Life,
@@ -33,10 +35,10 @@ class NodeDesk:
         view: View,
         refusing: Callable[[], str | None],
         end_waiting: Callable[[RunRow], None],
-        release: Callable[[], str | None],
+        ordered: Callable[[str, NodeRequest, Told], None],
         published: Callable[[RunRow, Run], None],
     ) -> None:
-        self._settings = settings
+        self._in_force = settings
         self._tools = tools
         self._waiting = waiting
         self._life = life
@@ -44,7 +46,11 @@ class NodeDesk:
         self._view = view
         self._refusing = refusing
         self._end_waiting = end_waiting
-        self.release, self.published = release, published
+        self.ordered, self.published = ordered, published
+
+    @property
+    def _settings(self) -> Settings:
+        return self._in_force()
 
     def refuse_new(self) -> RequestRefused | None:
         why = self._refusing()

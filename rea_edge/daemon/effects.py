@@ -1,8 +1,7 @@
 """What a runner needs done on this node: begin, ask, pass the gate, act. Joins settings, endpoint, prompts, tools."""
 
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,12 +10,12 @@ import msgspec
 from rea_edge import gate
 from rea_edge.aliases import aliases, renamed_tools
 from rea_edge.cancel import Cancel
-from rea_edge.clock import Clock
 from rea_edge.config import Endpoint as EndpointSettings
 from rea_edge.config import Settings, TaskType
 from rea_edge.config.prompts import fits_every_protocol
 from rea_edge.daemon import putting
 from rea_edge.daemon.approvals import Approvals
+from rea_edge.daemon.calls import Calls
 from rea_edge.daemon.gates import Gates
 from rea_edge.endpoints import Endpoints, Needs
 from rea_edge.errors import DecisionRejected, EndpointFailed, RequestRefused, StoreFull
@@ -41,7 +40,7 @@ from rea_edge.records import (
 )
 from rea_edge.rules import criterion_of
 from rea_edge.store import Store
-from rea_edge.toolbox import Asker, Toolbox
+from rea_edge.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from rea_edge.marks import Marks, Score
@@ -54,22 +53,38 @@ STRICTNESS: tuple[EffectClass, ...] = ("read", "idempotent", "once")
 
 
 class NodeEffects:
-    """The effects of every lane of one node. Thread-safe: settings do not change, the rest guards itself.
+    """The effects of the lanes of one node under one configuration. Thread-safe: settings do not change, the rest guards
+    itself. `newest()` gives those of the configuration that a reload has put in its place, None until then: a run goes on
+    with what it began with, within what is allowed by both.
 
     What only a task needs (the client, openings, the probe) is imported at the first one.
     """
 
-    def __init__(self, settings: Settings, toolbox: Toolbox, store: Store, clock: Clock, approvals: Approvals) -> None:
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        toolbox: Toolbox,
+        store: Store,
+        approvals: Approvals,
+        gates: Gates,
+        endpoints: Endpoints,
+        newest: "Callable[[], NodeEffects | None]" = lambda: None,
+    ) -> None:
         self._settings = settings
         self._store = store
+        self._newest = newest
         self.toolbox = toolbox
         self.approvals = approvals
-        self.gates = Gates(settings.gates, store, clock)
-        self.endpoints = Endpoints(settings.endpoints, _Kept(store))
+        self.gates = gates
+        self.endpoints = endpoints
         self._secrets = settings.secrets
 
-    def close(self) -> None:
-        self.endpoints.close()
+    def move_on(self) -> None:
+        """From the next call on use the newest tools, as after a restart."""
+        newest = self._newest()
+        assert newest is not None
+        self.toolbox = newest.toolbox
 
     def begin(self, job: Job, cancel: Cancel) -> Begun:
         if not self._settings.endpoints:
@@ -156,12 +171,11 @@ class NodeEffects:
         return msgspec.structs.replace(answer, message=redacted(answer.message, self._secrets))
 
     def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
-        job, call = run.job, act.call
-        kind = self._settings.task_type(job.type)
-        if kind is None:
-            return _gone(job)
-        tools = self.toolbox.tools
-        if (why := gate.refusal(self._policy(job, kind), call, self.effect(call, act.effect), tools)) is not None:
+        job, call, tools = run.job, act.call, self.toolbox.tools
+        for effects in self._both():
+            if (why := effects.forbidden(job, call, self.effect(call, act.effect), tools)) is not None:
+                return why
+        if (why := _unfit(run, call, tools)) is not None:
             return why
         if (why := self.approvals.refusal(run, act, self.effect(call, act.effect), tools)) is not None:
             return why
@@ -171,7 +185,7 @@ class NodeEffects:
         request_id, until_s = f"{run.id}-{act.n}-if", time.monotonic() + act.seconds
 
         def read(asked: Call) -> Result:
-            return self._run(run, asked, request_id, max(0.0, until_s - time.monotonic()), cancel, lambda: True)
+            return self._calls.read(run, asked, request_id, max(0.0, until_s - time.monotonic()), cancel)
 
         return self.gates.refusal(call, tools, done, read)
 
@@ -180,8 +194,22 @@ class NodeEffects:
 
     def effect(self, call: Call, recorded: EffectClass) -> EffectClass:
         """The stricter of what the run recorded and what the tool is now."""
-        now = self.toolbox.tools.get(call.name)
-        return recorded if now is None else max(recorded, now.effect, key=STRICTNESS.index)
+        now = (one.toolbox.tools[call.name].effect for one in self._both() if call.name in one.toolbox.tools)
+        return max(recorded, *now, key=STRICTNESS.index)
+
+    def forbidden(self, job: Job, call: Call, effect: EffectClass, tools: Mapping[str, Tool]) -> str | None:
+        """Why this configuration does not let the job make this call of `tools`, or None."""
+        kind = self._settings.task_type(job.type)
+        return _gone(job) if kind is None else gate.refusal(self._policy(job, kind), call, effect, tools)
+
+    @property
+    def _calls(self) -> Calls:
+        return Calls(self.toolbox, self.gates, self._secrets)
+
+    def _both(self) -> "tuple[NodeEffects, ...]":
+        """Where a call has to be allowed: by what its run began with, and by what holds today."""
+        newest = self._newest()
+        return (self,) if newest is None else (self, newest)
 
     def verify(self, call: Call) -> Criterion | None:
         tool = self.toolbox.tools.get(call.name)
@@ -211,7 +239,7 @@ class NodeEffects:
         request_id, cancel = f"{run.id}-{asked.n}-verify", Cancel()
 
         def read(interlock: Call) -> Result:
-            return self._run(run, interlock, f"{request_id}-if", asked.seconds, cancel, lambda: True)
+            return self._calls.read(run, interlock, f"{request_id}-if", asked.seconds, cancel)
 
         if (why := self.gates.refusal(call, tools, None, read)) is not None:
             return Fault(fault="denied", message=why)
@@ -220,43 +248,10 @@ class NodeEffects:
     def act(
         self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
     ) -> Result:
-        denied: str | None = None
-
-        def counted() -> bool:
-            nonlocal denied
-            denied = self.gates.take(call.name, self.toolbox.tools)
-            return denied is None and starting()
-
-        # A yes, and what was charged, hold for one start.
-        once = run.said is not None or self.cost(call) > 0
-        result = self._run(run, call, request_id, seconds, cancel, counted, once=once)
-        return result if denied is None else Fault(fault="denied", message=denied)
-
-    def _run(
-        self,
-        run: Run,
-        call: Call,
-        request_id: str,
-        seconds: float,
-        cancel: Cancel,
-        starting: Callable[[], bool],
-        *,
-        once: bool = False,
-    ) -> Result:
-        from rea_edge.visible import visible
-
-        ended = threading.Event()
-        cancel.subscribe(ended.set)
-        job, tainted = run.job, any(head.tainted for head in run.open[:1])
-        asker = Asker(via=(job.who, *job.via), trace=job.trace, tainted=tainted)
-        try:
-            result = self.toolbox.run(
-                call.name, call.args, request_id, seconds, ended, starting, once=once, asker=asker
-            )
-        finally:
-            cancel.unsubscribe(ended.set)
-        tool = self.toolbox.tools.get(call.name)
-        return result if tool is None else visible(result, tool, self._secrets)
+        effect = self.effect(call, run.open[0].effect)
+        # A yes, and what was charged, hold for one start; and what has become `once` is not tried again either.
+        once = effect == "once" or run.said is not None or self.cost(call) > 0
+        return self._calls.act(run, call, request_id, seconds, cancel, starting, once=once)
 
     def _policy(self, job: Job, kind: TaskType) -> Policy:
         closed = self._settings.access.closed_to(job.who)
@@ -308,7 +303,7 @@ class NodeEffects:
         return needs
 
 
-class _Kept:
+class Profiles:
     """Profiles in the store. One that finds no room is found out again."""
 
     def __init__(self, store: Store) -> None:
@@ -325,6 +320,21 @@ class _Kept:
 def _gone(job: Job) -> str:
     # Never the default type in its place: that may allow more.
     return f"the task type {job.type!r} does not exist on this node any more"
+
+
+def _unfit(run: Run, call: Call, tools: Mapping[str, Tool]) -> str | None:
+    """Why these arguments, which were checked when they came, are none of the tool as it is declared now; or None."""
+    tool = tools[call.name]
+    offers = run.begun.offers if run.begun is not None else ()
+    if any(offer.name == call.name and offer.parameters == tool.parameters for offer in offers):
+        return None
+    from rea_edge import schema
+
+    try:
+        schema.compile(tool.parameters, place=call.name).check(call.args)
+    except DecisionRejected as exc:
+        return f"{call.name} is declared otherwise than when this was asked for: {exc.message}"
+    return None
 
 
 def _least(kind: TaskType, offers: tuple[object, ...]) -> int:

@@ -4,7 +4,7 @@ The judgement itself is `gate`'s, and pure. Thread-safe: two lanes may ask for o
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -28,41 +28,18 @@ class Start(msgspec.Struct, frozen=True, array_like=True):
     at: float | None
 
 
-class Gates:
-    """`configured` are the rules of `[gate.NAME]`; a tool's own declaration holds beside them."""
+class Starts:
+    """When the tools with a rule were started, on disk. One for all sets of rules that are in use."""
 
-    def __init__(self, configured: Mapping[str, Rule], store: Store, clock: Clock) -> None:
-        self._configured = configured
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._boot = boot_id()
         self._lock = threading.Lock()
         self._starts: dict[str, list[Start]] = {}  # by tool, the newest first; those without a rule are not counted
 
-    def refusal(self, call: Call, tools: Mapping[str, Tool], done: frozenset[str] | None, read: Read) -> str | None:
-        """Why the rules do not let this call run now, or None. `read` runs the interlocks' reads, all within one time."""
-        now = self._clock.now()
-        facts = Facts(minute=None if now is None else local_minute(now), done=done)
-        for rule in self._rules(call.name, tools):
-            if why := gate.breach(rule, call, tools[call.name].parameters, facts):
-                return why
-            for criterion in rule.only_if:
-                if why := self._held_back(call.name, criterion, tools, read):
-                    return why
-        return None
-
-    def cost(self, name: str, tools: Mapping[str, Tool]) -> float:
-        """What a start of this tool costs: the more of what it declares and the node says."""
-        return gate.cost_of(self._rules(name, tools))
-
-    def take(self, name: str, tools: Mapping[str, Tool]) -> str | None:
-        """At the moment of a start: why the tool may not start now, or None, and then the start is counted.
-
-        On disk before the start, so that a crash cannot forget it; raises what a transaction of the store raises.
-        """
-        rules = [rule for rule in self._rules(name, tools) if rule.rate is not None or rule.dwell_s]
-        if not rules:
-            return None
+    def take(self, name: str, rules: Sequence[Rule]) -> str | None:
+        """Why the tool may not start now, or None, and then the start is counted."""
         with self._lock:
             starts = self._known(name)
             ago_s = [self._ago_s(start) for start in starts]
@@ -75,13 +52,69 @@ class Gates:
             self._starts[name] = starts
         return None
 
+    def _known(self, name: str) -> list[Start]:
+        if name not in self._starts:
+            kept = self._store.meta_get(f"starts:{name}")
+            self._starts[name] = msgspec.json.decode(kept, type=list[Start]) if kept else []
+        return self._starts[name]
+
+    def _ago_s(self, start: Start) -> float:
+        """How long ago; where nobody can say, the least that it can be, so that no restart shortens a rest."""
+        if start.boot == self._boot:
+            return boot_s() - start.boot_s
+        now = self._clock.now()
+        by_wall_s = 0.0 if now is None or start.at is None else now - start.at
+        return max(by_wall_s, boot_s())
+
+
+class Gates:
+    """`configured` are the rules of `[gate.NAME]`; a tool's own declaration holds beside them, and so does what `newer`
+    gives: the rules that a reload has brought since."""
+
+    def __init__(
+        self,
+        configured: Mapping[str, Rule],
+        starts: Starts,
+        clock: Clock,
+        newer: Callable[[str], Sequence[Rule]] = lambda name: (),
+    ) -> None:
+        self._configured = configured
+        self._starts = starts
+        self._clock = clock
+        self._newer = newer
+
+    def refusal(self, call: Call, tools: Mapping[str, Tool], done: frozenset[str] | None, read: Read) -> str | None:
+        """Why the rules do not let this call run now, or None. `read` runs the interlocks' reads, all within one time."""
+        now = self._clock.now()
+        facts = Facts(minute=None if now is None else local_minute(now), done=done)
+        for rule in self.rules(call.name, tools):
+            if why := gate.breach(rule, call, tools[call.name].parameters, facts):
+                return why
+            for criterion in rule.only_if:
+                if why := self._held_back(call.name, criterion, tools, read):
+                    return why
+        return None
+
+    def take(self, name: str, tools: Mapping[str, Tool]) -> str | None:
+        """At the moment of a start: why the tool may not start now, or None, and then the start is counted.
+
+        On disk before the start, so that a crash cannot forget it; raises what a transaction of the store raises.
+        """
+        rules = [rule for rule in self.rules(name, tools) if rule.rate is not None or rule.dwell_s]
+        return self._starts.take(name, rules) if rules else None
+
+    def cost(self, name: str, tools: Mapping[str, Tool]) -> float:
+        """What a start of this tool costs: the most of what it declares and the node says."""
+        return gate.cost_of(self.rules(name, tools))
+
     def faults(self, tools: Mapping[str, Tool]) -> list[str]:
         return rule_faults(self._configured, tools)
 
-    def _rules(self, name: str, tools: Mapping[str, Tool]) -> list[Rule]:
-        """The tool's own and the node's: both hold, so that neither can loosen the other."""
+    def rules(self, name: str, tools: Mapping[str, Tool]) -> list[Rule]:
+        """The tool's own and the node's, then newer ones: all hold, so that none can loosen another."""
         own = tools[name].rule if name in tools else None
-        return [rule for rule in (own, self._configured.get(name)) if rule is not None]
+        found = [rule for rule in (own, self._configured.get(name)) if rule is not None]
+        return [*found, *(rule for rule in self._newer(name) if rule not in found)]
 
     def _held_back(self, name: str, criterion: Criterion, tools: Mapping[str, Tool], read: Read) -> str | None:
         call = Call(name=criterion.tool, args=criterion.args)
@@ -98,20 +131,6 @@ class Gates:
             case Fault(fault=fault, message=message):
                 told = f"{fault}; its words are not shown here" if free else message
                 return f"{name} may run only by what {call.name} says, and that failed: {told}"
-
-    def _known(self, name: str) -> list[Start]:
-        if name not in self._starts:
-            kept = self._store.meta_get(f"starts:{name}")
-            self._starts[name] = msgspec.json.decode(kept, type=list[Start]) if kept else []
-        return self._starts[name]
-
-    def _ago_s(self, start: Start) -> float:
-        """How long ago; where nobody can say, the least that it can be, so that no restart shortens a rest."""
-        if start.boot == self._boot:
-            return boot_s() - start.boot_s
-        now = self._clock.now()
-        by_wall_s = 0.0 if now is None or start.at is None else now - start.at
-        return max(by_wall_s, boot_s())
 
 
 def rule_faults(configured: Mapping[str, Rule], tools: Mapping[str, Tool]) -> list[str]:

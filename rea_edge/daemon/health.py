@@ -8,11 +8,12 @@ import msgspec
 
 from rea_edge import memory, unsettled
 from rea_edge.config import Settings
-from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.effects import NodeEffects
+from rea_edge.daemon.inforce import InForce
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.post import Post
 from rea_edge.daemon.queue import Waiting
+from rea_edge.daemon.reloads import Reloads
 from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.view import StateWord, View
 from rea_edge.errors import StoreBroken
@@ -25,35 +26,30 @@ WAITS = "tools that act once wait until an operator has released the node (rea-e
 
 
 class Health:
-    """`refusing()` says why nothing new is taken now, `tool_faults` what the tools' loading found. What is made after
-    it comes as a function."""
+    """`refusing()` says why nothing new is taken now. What is made after it comes as a function."""
 
     def __init__(
         self,
         *,
-        settings: Settings,
+        in_force: InForce,
         store: Store,
         waiting: Waiting,
-        effects: NodeEffects,
         spending: Spending,
         fairness: Fairness,
         signers: Signers,
-        approvals: Approvals,
-        tool_faults: Callable[[], Sequence[str]],
+        reloads: Reloads,
         refusing: Callable[[], str | None],
         post: Callable[[], Post],
         view: Callable[[], View],
         lanes: Callable[[], Sequence[Lane]],
     ) -> None:
-        self._settings = settings
+        self._in_force = in_force
         self._store = store
         self._waiting = waiting
-        self._effects = effects
         self._spending = spending
         self._fairness = fairness
         self._signers = signers
-        self._approvals = approvals
-        self._tool_faults = tool_faults
+        self._reloads = reloads
         self._refusing = refusing
         self._post = post
         self._view = view
@@ -68,10 +64,11 @@ class Health:
         return [
             *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
             *self._room_faults(),
-            *self._tool_faults(),
+            *self._reloads.faults(),
+            *self._in_force.tool_faults,
             *([f"{open_} {UNKNOWN}"] if (open_ := len(unsettled.listed(self._store))) else []),
             *self._effects.gates.faults(self._effects.toolbox.tools),
-            *self._approvals.faults(self._effects.toolbox.tools),
+            *self._effects.approvals.faults(self._effects.toolbox.tools),
             *self._effects.toolbox.latencies.faults(self._effects.toolbox.tools, time.monotonic()),
             *self._spending.faults(),
             *self._effects.endpoints.faults(),
@@ -100,6 +97,14 @@ class Health:
             "store": msgspec.to_builtins(self._store.usage()),
             "link": self._post().figures(),
         }
+
+    @property
+    def _settings(self) -> Settings:
+        return self._in_force.settings
+
+    @property
+    def _effects(self) -> NodeEffects:
+        return self._in_force.effects
 
     def _room_faults(self) -> list[str]:
         if self._store.full:

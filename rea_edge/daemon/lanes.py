@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from rea_edge.cancel import Cancel, Stopped
@@ -28,7 +29,7 @@ LOAD_S = 30.0  # reading a run from a slow disk; more is a broken disk
 class Lane:
     """One thread. `expired(row)`: whether a run waited too long for its start. `fatal` hears what must end the process.
 
-    `new_runner` is called at the first run: a node that waits for work has not loaded the machine.
+    `new_runner` is called for each run, with what is in force then: a node that waits for work has not loaded the machine.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Lane:
         *,
         waiting: Waiting,
         journal: Journal,
-        new_runner: "Callable[[], Runner]",
+        new_runner: "Callable[[], AbstractContextManager[Runner]]",
         sign: Sign,
         resumed: Callable[[RunRow], bool | None],
         expired: Callable[[RunRow], bool],
@@ -103,9 +104,11 @@ class Lane:
 
     def _finish(self, row: RunRow, cancel: Cancel) -> RunRow | None:
         """Bring a run forward; its row if it waits for a person, None if it has ended."""
-        if self._runner is None:
-            self._runner = self._new_runner()
-        runner = self._runner
+        with self._new_runner() as runner:
+            self._runner = runner
+            return self._forward(row, cancel, runner)
+
+    def _forward(self, row: RunRow, cancel: Cancel, runner: "Runner") -> RunRow | None:
         clean = self._resumed(row)
         try:
             held = self._journal.load(row)

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 from rea_edge import memory
 from rea_edge.clock import Clock
@@ -31,10 +32,12 @@ log = logging.getLogger("rea_edge.daemon")
 class Process:
     """One run of the daemon. Everything but the wake-up belongs to the main thread."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, load: Callable[[], Settings]) -> None:
         self._settings = settings
+        self._load = load
         self._notify = notifier(os.environ)
-        self._signal: int | None = None
+        self._signal: int | None = None  # the one to end by
+        self._reload = False
         self._broken: BaseException | None = None
         self._wake_in, self._wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._trimmed_at_s = 0.0
@@ -55,7 +58,16 @@ class Process:
             return EX_OK
         clock = Clock(newest_trusted(store))
         try:
-            node = Node(self._settings, store, clock, self._fatal, self._known_before, self._nudge)
+            node = Node(
+                self._settings,
+                self._load,
+                store,
+                clock,
+                fatal=self._fatal,
+                nudge=self._nudge,
+                notifier=self._notify,
+                known_before=self._known_before,
+            )
         except ConfigInvalid as exc:
             log.error("event=config_invalid detail=%r", str(exc))
             store.close()
@@ -78,9 +90,9 @@ class Process:
             if self._signal in (signal.SIGTERM, signal.SIGINT):
                 log.info("event=stopping signal=%d", self._signal)
                 return EX_OK
-            if self._signal == signal.SIGHUP:
-                self._signal = None
-                log.warning("event=reload_not_supported detail='restart the service to read a new configuration'")
+            if self._reload:
+                self._reload = False
+                node.reload()
             if self._over_memory(node):
                 return EX_TEMPFAIL
             stuck = node.stuck()
@@ -140,7 +152,10 @@ class Process:
         os.write(self._wake_out, b".")
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        self._signal = number
+        if number == signal.SIGHUP:
+            self._reload = True
+        else:
+            self._signal = number
 
     # --- a store that cannot be used
 
@@ -183,11 +198,11 @@ class Process:
             self._known_before = refuser.known_before
 
 
-def run(settings: Settings) -> int:
-    """Run the daemon with these settings; gives the exit code."""
+def run(settings: Settings, load: Callable[[], Settings]) -> int:
+    """Run the daemon with these settings; gives the exit code. `load` reads them anew, and raises ConfigInvalid."""
     logging.basicConfig(
         stream=sys.stderr, level=settings.log.level.upper(), format="%(levelname)s %(name)s %(message)s"
     )
     for name in ("httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)  # a line per request, URL with query, is not for our log
-    return Process(settings).run()
+    return Process(settings, load).run()

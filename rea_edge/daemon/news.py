@@ -50,8 +50,7 @@ class News:
             self._post().tell(self._card())
         now_s = time.monotonic()
         if now_s >= self._refresh_due_s and self._post().state.connected:
-            for out in self.births():
-                self._post().tell(out)
+            self.tell_births()
             self._post().refresh()
         if now_s >= self._health_due_s and self._post().state.connected:  # it is dropped where nobody can hear it
             self._health_due_s = now_s + HEALTH_S
@@ -62,6 +61,12 @@ class News:
         if self._post().state.connected and now != self._told_status:
             self._post().tell(self._status(now[0]))
             self._told_status = now
+
+    def tell_births(self) -> None:
+        """Say status and card: what they are made of has changed."""
+        if self._post().state.connected:
+            for out in self.births():
+                self._post().tell(out)
 
     def _card(self) -> Outgoing:
         self._told_exam = marks.stamp(self._state_dir)

@@ -4,67 +4,64 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rea_edge.asks import Asks
 from rea_edge.clock import Clock, boot_id
 from rea_edge.config import Settings
-from rea_edge.daemon.approvals import Approvals
+from rea_edge.daemon.crew import Lanes, leased_runner
 from rea_edge.daemon.desk import NodeDesk
-from rea_edge.daemon.effects import NodeEffects
-from rea_edge.daemon.equipment import Equipment
 from rea_edge.daemon.health import Health
-from rea_edge.daemon.lanes import Lane
+from rea_edge.daemon.inforce import InForce
 from rea_edge.daemon.life import Life
 from rea_edge.daemon.misnamed import misnamed
 from rea_edge.daemon.naming import kept_name
 from rea_edge.daemon.news import News
+from rea_edge.daemon.orders import Orders
 from rea_edge.daemon.post import Post
-from rea_edge.daemon.queue import Kind, Waiting
+from rea_edge.daemon.queue import Waiting
+from rea_edge.daemon.reloads import Reloads
 from rea_edge.daemon.running import RunningStates
 from rea_edge.daemon.spending import Spending
+from rea_edge.daemon.unfinished import Unfinished
 from rea_edge.daemon.upkeep import RESEND_S, Keep, Upkeep
 from rea_edge.daemon.view import View
-from rea_edge.errors import RunUnreadable, StoreFull
+from rea_edge.errors import StoreFull
 from rea_edge.fairness import Fairness
-from rea_edge.journal import Journal, decode_job
+from rea_edge.journal import Journal
 from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import Asked, AskedApproval, Ended, Event, Resumed, Run
 from rea_edge.report import Report
 from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Store, Transaction
-from rea_edge.systemd import Progress
+from rea_edge.systemd import Notifier, Progress
 from rea_edge.timeline import OFF_MAX_S
 from rea_edge.topics import Topics
 
-if TYPE_CHECKING:
-    from rea_edge.runner import Runner
-
 log = logging.getLogger("rea_edge.node")
 
-STEP_MARGIN_S = 15.0  # beyond an effect's own limit before the watchdog calls its lane stuck
 LINK_LATE_S = 60.0  # the link's turns are 10 s apart at most
-TOOL_LANES = 2  # a slow direct call does not hold the next one up
-TOOL_DRAIN_S = 20.0
 OUTBOX_DRAIN_S = 2.0
-ASK_DRAIN_S = 2.0
+RELOAD_DRAIN_S = 2.0
 
 
 class Node:
-    """`fatal(exc)` is told of what must end the process; it may be called from any thread. `known_before`: see `Post`.
-    `nudge()`: the next turn is due sooner than `rest_s` said."""
+    """`load()` reads the configuration anew. `fatal(exc)` is told of what must end the process; it may be called from any
+    thread. `known_before`: see `Post`. `nudge()`: the next turn is due sooner than `rest_s` said."""
 
     def __init__(
         self,
         settings: Settings,
+        load: Callable[[], Settings],
         store: Store,
         clock: Clock,
+        *,
         fatal: Callable[[BaseException], None],
+        nudge: Callable[[], None],
+        notifier: Notifier,
         known_before: bool | None = None,
-        nudge: Callable[[], None] = lambda: None,
     ) -> None:
-        self._settings = settings
+        self._started_with = settings
         self._store = store
         self._clock = clock
         self._fatal = fatal
@@ -80,19 +77,28 @@ class Node:
         self._spending = Spending(settings.allowance, store, self._life)
         self._journal = Journal(store, self._publish, clock.now, self._spending)
         self._upkeep = Upkeep(store, self._report, self._life, _keep(settings))
-        self._equipment = Equipment(settings, self.name, lambda: self._post.state)
+        self._in_force = InForce(
+            settings,
+            name=self.name,
+            store=store,
+            clock=clock,
+            lived_s=self._life.lived_s,
+            link=lambda: self._post.state,
+            unused=nudge,
+        )
         if store.lost:
             log.error("event=state_lost detail=%r kept_in=%s", store.lost, settings.node.state_dir / "broken-N")
-        for fault in misnamed(settings, self._equipment.toolbox.tools):
+        for fault in misnamed(settings, self._in_force.effects.toolbox.tools):
             log.warning("event=misnamed detail=%r", fault)
-        self._approvals = Approvals(settings, self.name, store, self._life.lived_s)
-        self._effects = NodeEffects(settings, self._equipment.toolbox, store, clock, self._approvals)
+        self._reloads = Reloads(
+            in_force=self._in_force, load=load, taken=self._taken, changed=self._renewed, notifier=notifier, fatal=fatal
+        )
         self._waiting = Waiting()
         self._fairness = Fairness(settings.paces)
         self._progress_of = RunningStates()
         self._asks = self._new_asks()
-        self._signers = Signers(settings.access, store, self._life.lived_s)
-        self._old = self._rows_to_take_up()
+        self._signers = Signers(lambda: self._in_force.settings.access, store, self._life.lived_s)
+        self._unfinished = self._taken_up()
         self._refusing: str | None = None
         self._stopping = False
         self._health = self._new_health()
@@ -104,22 +110,35 @@ class Node:
             state_dir=settings.node.state_dir,
             post=lambda: self._post,
         )
+        self._orders = Orders(store=store, reloads=self._reloads, changed=lambda: self._news.tell_status_if_changed())
         self._mailbox = self._new_mailbox()
         self._post = self._new_post()
-        self._lanes = [self._lane("agent", "task"), *(self._lane(f"tool-{n}", "call") for n in range(TOOL_LANES))]
+        self._lanes = Lanes(
+            in_force=self._in_force,
+            waiting=self._waiting,
+            journal=self._journal,
+            unfinished=self._unfinished,
+            live=self._live,
+            progress=self.progress,
+            fatal=fatal,
+        )
 
     # --- life
 
     def start(self) -> None:
         self._post.start()
-        for lane in self._lanes:
-            lane.start()
+        self._lanes.start()
 
     def turn(self) -> None:
         """What is due in the main thread: status, health, upkeep of the store. At most every few seconds."""
         if self._upkeep.turn() | self._late_asks():
             self._post.wake()
+        self._in_force.turn()
         self._news.turn()
+
+    def reload(self) -> None:
+        """Read the configuration anew, for somebody who is told by log and status how it went."""
+        self._reloads.ask("", lambda said: None)
 
     @property
     def short_of_room(self) -> bool:
@@ -147,50 +166,40 @@ class Node:
         return self.progress.overdue(now_s)
 
     def stop(self) -> None:
-        """Drain: no intake, questions end at once, tools get `TOOL_DRAIN_S`, then `offline`."""
+        """Drain: no intake, questions end at once, tools get some time, then `offline`."""
         self._stopping = True
         self.refuse_new("the node is stopping")
         self._waiting.close()
-        for lane in self._lanes:
-            lane.stop()
-        end_s = time.monotonic() + TOOL_DRAIN_S
-        late = [lane for lane in self._lanes if not lane.join(end_s - time.monotonic())]
-        for lane in late:
-            log.warning("event=cut_at_stop lane=%s", lane.name)
-            lane.cut()
-        for lane in late:
-            lane.join(ASK_DRAIN_S)
-        self._equipment.stop()
+        self._lanes.stop()
+        self._in_force.stop()
+        self._reloads.stop(RELOAD_DRAIN_S)
         self._post.stop(OUTBOX_DRAIN_S)
-        self._effects.close()
         self._upkeep.stop()
 
     # --- parts
 
     def _new_health(self) -> Health:
         return Health(
-            settings=self._settings,
+            in_force=self._in_force,
             store=self._store,
             waiting=self._waiting,
-            effects=self._effects,
             spending=self._spending,
             fairness=self._fairness,
             signers=self._signers,
-            approvals=self._approvals,
-            tool_faults=lambda: self._equipment.faults,
+            reloads=self._reloads,
             refusing=lambda: None if self._stopping else self._refusing,
             post=lambda: self._post,
             view=lambda: self._view,
-            lanes=lambda: self._lanes,
+            lanes=lambda: self._lanes.all,
         )
 
     def _new_view(self) -> View:
         return View(
-            settings=self._settings,
+            settings=lambda: self._in_force.settings,
             store=self._store,
             report=self._report,
-            tools=lambda: self._effects.toolbox.tools,
-            tools_hash=lambda: self._effects.toolbox.tools_hash,
+            tools=lambda: self._in_force.effects.toolbox.tools,
+            tools_hash=lambda: self._in_force.effects.toolbox.tools_hash,
             boot=boot_id(),
             instance=self._instance,
             session=lambda: self._post.kept_session,
@@ -198,21 +207,21 @@ class Node:
             faults=self._health.faults,
             health=self._health.figures,
             budgets=self._spending.shown,
-            exams=self._effects.marks,
-            approvals=self._approvals,
+            exams=lambda one: self._in_force.effects.marks(one),
+            approvals=lambda: self._in_force.effects.approvals,
         )
 
     def _new_mailbox(self) -> Mailbox:
         desk = NodeDesk(
-            settings=self._settings,
-            tools=lambda: self._effects.toolbox.tools,
+            settings=lambda: self._in_force.settings,
+            tools=lambda: self._in_force.effects.toolbox.tools,
             waiting=self._waiting,
             life=self._life,
             spending=self._spending,
             view=self._view,
             refusing=lambda: self._refusing,
-            end_waiting=self._end_waiting,
-            release=self._release,
+            end_waiting=self._unfinished.end,
+            ordered=self._orders.take,
             published=self._progress_of.published,
         )
         return Mailbox(
@@ -225,7 +234,7 @@ class Node:
             wake=lambda: self._post.wake(),
             clock=self._clock.now,
             away_s=lambda incoming: self._life.away_s(controls=incoming.controls),
-            access=self._settings.access,
+            access=lambda: self._in_force.settings.access,
             fairness=self._fairness,
             asks=self._asks,
             signers=self._signers,
@@ -238,7 +247,7 @@ class Node:
             topics=self._topics,
             report=self._report,
             lived_s=self._life.lived_s,
-            approvers=self._approvals.approvers,
+            approvers=lambda tool: self._in_force.effects.approvals.approvers(tool),
             woken=self._waiting.put,
             told=self._live,
             published=self._progress_of.published,
@@ -246,7 +255,7 @@ class Node:
 
     def _new_post(self) -> Post:
         return Post(
-            broker=self._settings.broker,
+            broker=self._started_with.broker,
             node=self.name,
             store=self._store,
             topics=self._topics,
@@ -264,24 +273,17 @@ class Node:
             admitted=self._waiting.admit,
         )
 
-    def _lane(self, name: str, kind: Kind) -> Lane:
-        sign = self.progress.lane(name)
-        return Lane(
-            name,
-            kind,
-            waiting=self._waiting,
+    def _taken_up(self) -> Unfinished:
+        return Unfinished(
+            store=self._store,
             journal=self._journal,
-            new_runner=lambda: self._new_runner(lambda seconds: sign.beat(seconds + STEP_MARGIN_S)),
-            sign=sign,
-            resumed=self._resumed,
-            expired=self._expired,
-            fatal=self._fatal,
+            waiting=self._waiting,
+            asks=self._asks,
+            lived_s=self._life.lived_s,
+            longest_s=lambda: self._in_force.settings.queue.longest_s,
+            runner=lambda: leased_runner(self._in_force, self._live, lambda seconds: None),
+            wake=lambda: self._post.wake(),
         )
-
-    def _new_runner(self, beat: Callable[[float], None]) -> "Runner":
-        from rea_edge.runner import Runner
-
-        return Runner(self._effects, self._live, beat)
 
     def _accept(self, incoming: Incoming) -> bool:
         taken = self._mailbox.accept(incoming)
@@ -290,43 +292,6 @@ class Node:
         return taken
 
     # --- runs
-
-    def _rows_to_take_up(self) -> dict[int, bool]:
-        """Unfinished runs go into the queue; what is known of the last stop goes with them: row to clean or not."""
-        clean = self._store.was_clean
-        rows = self._store.queue()
-        asking = {row.row for row in rows if row.state == "waiting"}
-        for row in rows:
-            if row.row not in asking or not self._asks.take_up(row):
-                self._waiting.put(row)
-        if rows:
-            log.info("event=taken_up runs=%d clean=%s", len(rows), clean)
-        return {row.row: clean or row.row in asking for row in rows}  # what waits for a person is not under way
-
-    def _resumed(self, row: RunRow) -> bool | None:
-        return self._old.pop(row.row, None)
-
-    def _expired(self, row: RunRow) -> bool:
-        return self._life.lived_s() - decode_job(row).accepted_s > self._settings.queue.longest_s
-
-    def _end_waiting(self, row: RunRow) -> None:
-        """End a cancelled run that waits in the queue or for a person, here in the thread that took the cancel."""
-        if row.state == "waiting":
-            self._waiting.put(row)
-        claimed = self._waiting.claim(row.row, row.kind)
-        if claimed is None:
-            return  # a lane took it in this moment, and meets the cancel at its first commit
-        try:
-            held = self._journal.load(claimed[0])
-            runner = self._new_runner(lambda seconds: None)
-            if (clean := self._resumed(row)) is not None:
-                runner.resume(held, clean=clean)
-            runner.finish(held, claimed[1], lambda: False)
-        except (StoreFull, RunUnreadable):
-            self._waiting.put_back(row)  # the cancel is on disk: the lane that takes the run ends it
-        else:
-            self._waiting.drop(row.row)
-        self._post.wake()
 
     def _publish(self, tx: Transaction, row: RunRow, run: Run) -> None:
         """Inside the transaction: once an end can be pulled, no older state may be taken and follow it."""
@@ -357,16 +322,16 @@ class Node:
             log.error("event=disk_full detail=%r", str(full))
             return False
 
-    # --- a state that was lost
+    # --- what a reload changes
 
-    def _release(self) -> str | None:
-        lost = self._store.lost
-        if lost is not None:
-            with self._store.transaction() as tx:
-                tx.release()
-            log.warning("event=released detail=%r", lost)
-            self._news.tell_status_if_changed()
-        return lost
+    def _taken(self, settings: Settings) -> None:
+        self._spending.limit(settings.allowance)
+        logging.getLogger().setLevel(settings.log.level.upper())
+        for fault in misnamed(settings, self._in_force.effects.toolbox.tools):
+            log.warning("event=misnamed detail=%r", fault)
+
+    def _renewed(self) -> None:
+        self._news.tell_births()
 
 
 def _keep(settings: Settings) -> Keep:

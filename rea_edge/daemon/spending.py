@@ -24,15 +24,19 @@ class Spending:
     """The books of one node: what the journal charges to, in its own transaction."""
 
     def __init__(self, limits: Allowance, store: Store, life: Life) -> None:
-        self._limits = limits
         self._store = store
         self._life = life
+        self.limit(limits)
+
+    def limit(self, limits: Allowance) -> None:
+        """What holds from now on."""
+        self._limits = limits
         self._limited = any(most for _, most in limits.of_tokens)
         self._cost_limited = any(most for _, most in limits.of_cost)
         self._stale = [
             key
             for key, limited in ((_KEY, self._limited), (_COST_KEY, self._cost_limited))
-            if not limited and store.meta_get(key) is not None
+            if not limited and self._store.meta_get(key) is not None
         ]
 
     def lived_s(self) -> float:

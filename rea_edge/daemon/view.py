@@ -27,13 +27,14 @@ StateWord = Literal["online", "degraded", "offline"]
 
 
 class View:
-    """`state` is how the node is, `health` gives the changing figures, `faults` what an operator should know now,
-    `budgets` what tasks may still spend, `exams` what the last exam of an endpoint found, if there was any."""
+    """`settings` are those in force, `state` is how the node is, `health` gives the changing figures, `faults` what an
+    operator should know now, `budgets` what tasks may still spend, `exams` what the last exam of an endpoint found, if
+    there was any."""
 
     def __init__(
         self,
         *,
-        settings: Settings,
+        settings: Callable[[], Settings],
         store: Store,
         report: Report,
         tools: Callable[[], Mapping[str, Tool]],
@@ -46,9 +47,9 @@ class View:
         health: Callable[[Callable[[str], bool]], dict[str, object]],
         budgets: Callable[[], dict[str, BudgetLeft]],
         exams: Callable[[Endpoint], "Marks | None"],
-        approvals: Approvals,
+        approvals: Callable[[], Approvals],
     ) -> None:
-        self._settings = settings
+        self._in_force = settings
         self._store = store
         self._report = report
         self._tools = tools
@@ -62,7 +63,7 @@ class View:
         self._budgets = budgets
         self._exams = exams
         self._approvals = approvals
-        self._config_hash = config_hash(settings)
+        self._hash_of: tuple[Settings, str] | None = None
 
     def status(self, state: StateWord) -> NodeStatus:
         return NodeStatus(
@@ -73,7 +74,7 @@ class View:
             host=socket.gethostname(),
             epoch=self._store.epoch,
             version=__version__,
-            config_hash=self._config_hash,
+            config_hash=self._config_hash(),
             tools_hash=self._tools_hash(),
             faults=[fault[:300] for fault in self._faults()[:40]],
             budgets=self._budgets(),
@@ -99,7 +100,9 @@ class View:
             "at": self._report.at(),
             "until": self._report.until(),
         }
-        return cards.fitted(card, [cards.told(tool, self._settings, self._approvals) for tool in self._sorted_tools()])
+        return cards.fitted(
+            card, [cards.told(tool, self._settings, self._approvals()) for tool in self._sorted_tools()]
+        )
 
     def health(self) -> bytes:
         now = {"at": self._report.at(), "until": self._report.until(HEALTH_KEEP_S), "up_ms": self._report.up_ms()}
@@ -135,7 +138,7 @@ class View:
                 return public(self._settings), None
             case "tools":
                 return _page(
-                    self._sorted_tools(), request, lambda tool: cards.row(tool, self._settings, self._approvals)
+                    self._sorted_tools(), request, lambda tool: cards.row(tool, self._settings, self._approvals())
                 )
             case "tasks":
                 before = request.after or None
@@ -155,6 +158,17 @@ class View:
             case _:
                 known = "status, tasks, task, journal, answers, tools, config, metrics"
                 raise RequestRefused("bad_request", f"no query {what!r}; there are {known}")
+
+    @property
+    def _settings(self) -> Settings:
+        return self._in_force()
+
+    def _config_hash(self) -> str:
+        """Of what is in force; every status has it, and it changes seldom."""
+        known, settings = self._hash_of, self._settings
+        if known is None or known[0] is not settings:
+            known = self._hash_of = (settings, config_hash(settings))
+        return known[1]
 
     def _sorted_tools(self) -> list[Tool]:
         return [tool for _, tool in sorted(self._tools().items())]

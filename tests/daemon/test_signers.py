@@ -36,7 +36,7 @@ class Desk:
     def _signers(self) -> Signers:
         texts = {name: Secret(text) for name, text in self.keys.items()}
         access = Access(identity="keys" if self.identity == "keys" else "broker", key_texts=texts)
-        return Signers(access, self.store, lambda: self.lived_s)
+        return Signers(lambda: access, self.store, lambda: self.lived_s)
 
     def again(self) -> None:
         self.store.close()

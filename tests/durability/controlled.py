@@ -153,7 +153,7 @@ class Station:
 
     def _new_mailbox(self) -> Mailbox:
         view = View(
-            settings=SETTINGS,
+            settings=lambda: SETTINGS,
             store=self.store,
             report=self._report,
             tools=dict,
@@ -166,10 +166,10 @@ class Station:
             health=dict,
             budgets=self._spending.shown,
             exams=lambda one: None,
-            approvals=Approvals(SETTINGS, "n", self.store, self._life.lived_s),
+            approvals=lambda: Approvals(SETTINGS, "n", self.store, self._life.lived_s),
         )
         desk = NodeDesk(
-            settings=SETTINGS,
+            settings=lambda: SETTINGS,
             tools=dict,
             waiting=self._waiting,
             life=self._life,
@@ -177,7 +177,7 @@ class Station:
             view=view,
             refusing=lambda: None,
             end_waiting=self._end_waiting,
-            release=lambda: None,
+            ordered=lambda who, request, told: None,
             published=self._running.published,
         )
         return Mailbox(
@@ -190,10 +190,10 @@ class Station:
             wake=lambda: None,
             clock=lambda: None,
             away_s=lambda incoming: 0.0,
-            access=Access(identity="broker"),
+            access=lambda: Access(identity="broker"),
             fairness=Fairness(Paces()),
             asks=self._new_asks(),
-            signers=Signers(Access(identity="broker"), self.store, self._life.lived_s),
+            signers=Signers(lambda: Access(identity="broker"), self.store, self._life.lived_s),
         )
 
     def _new_asks(self) -> Asks:

@@ -278,6 +278,16 @@ MUTATIONS = (
         ("tests/e2e/test_lost_state.py",),
     ),
     Mutation(
+        "a run from before a reload escapes the newest gate",
+        (("daemon/effects.py", "return (self,) if newest is None else (self, newest)", "return (self,)"),),
+        ("tests/e2e/test_reload.py",),
+    ),
+    Mutation(
+        "two sets of tools use one device at once",
+        (("toolbox.py", "known = devices or Devices()", "known = Devices()"),),
+        ("tests/e2e/test_reload.py",),
+    ),
+    Mutation(
         "a request for another state is taken",
         (("intake.py", "if request.epoch is not None and request.epoch != epoch:", "if False:"),),
         ("tests/e2e/test_requests.py",),

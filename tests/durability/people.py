@@ -15,7 +15,7 @@ from rea_edge.daemon.queue import Waiting
 from rea_edge.errors import RequestRefused
 from rea_edge.fairness import Fairness, Pace, Paces
 from rea_edge.journal import Journal
-from rea_edge.mailbox import Mailbox
+from rea_edge.mailbox import Mailbox, Told
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import (
     Act,
@@ -42,7 +42,7 @@ from rea_edge.runner import Runner
 from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Store, Transaction
 from rea_edge.topics import Topics, What
-from rea_edge.wire import AskShown, CallRequest, DecidedShown, QueryRequest, Reply, TaskRequest
+from rea_edge.wire import AskShown, CallRequest, DecidedShown, NodeRequest, QueryRequest, Reply, TaskRequest
 
 SECONDS = 60.0
 APPROVERS = ("bob", "eve")
@@ -123,8 +123,7 @@ class Counter:
 
     def published(self, row: RunRow, run: Run) -> None: ...
 
-    def release(self) -> str | None:
-        return None
+    def ordered(self, who: str, request: NodeRequest, told: Told) -> None: ...
 
     def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
         raise RequestRefused("bad_request", "nothing to ask")
@@ -165,10 +164,10 @@ class Desk:
             wake=lambda: None,
             clock=lambda: None,
             away_s=lambda incoming: 0.0,
-            access=SETTINGS.access,
+            access=lambda: SETTINGS.access,
             fairness=Fairness(Paces(run=MANY, again=MANY, query=MANY, control=MANY)),
             asks=self.asks,
-            signers=Signers(SETTINGS.access, self.store, lived_s),
+            signers=Signers(lambda: SETTINGS.access, self.store, lived_s),
         )
         self._old = {row.row for row in self.store.queue()}
         for row in self.store.queue():

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,24 @@ def test_systemd_hears_ready_watchdog_and_stopping(mosquitto: Mosquitto, make_ho
         house_exit(house, signal.SIGTERM)
         systemd.next("STOPPING=1")
         assert house.wait(15) == 0
+    finally:
+        systemd.close()
+
+
+def test_systemd_hears_when_a_reload_begins_and_when_it_is_over(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    house = make_house(mosquitto)
+    systemd = FakeSystemd(house.folder)
+    try:
+        house.start(NOTIFY_SOCKET=str(systemd.path))
+        systemd.next("READY=1")
+        for broken in (False, True):
+            if broken:
+                house.config.write_text("no = configuration")
+            before_us = time.monotonic_ns() // 1000
+            os.kill(house.pid, signal.SIGHUP)
+            stamp = systemd.next("RELOADING=1").partition("MONOTONIC_USEC=")[2]
+            assert before_us <= int(stamp.split()[0]) <= time.monotonic_ns() // 1000
+            systemd.next("READY=1", 30)
     finally:
         systemd.close()
 

@@ -272,7 +272,10 @@ def test_the_command_line_signs_with_a_key_file_and_check_says_who_must(
         assert "unknown_task" in house.run_command("cancel", "t9", *with_key, who="ann").stderr
         assert "policy_denied" in house.run_command("tools", *with_key, who="bob").stderr
         checked = house.run_command("check", "--config", str(house.config)).stdout
-        assert "identity keys: operators ann; approvers none; senders whoever has a key; what ann, bob send must be signed" in checked
+        assert (
+            "identity keys: operators ann; approvers none; senders whoever has a key; what ann, bob send must be signed"
+            in checked
+        )
     assert len(house.ledger("ring")) == 2
 
 

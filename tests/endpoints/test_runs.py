@@ -14,8 +14,10 @@ from rea_edge.cancel import Cancel
 from rea_edge.clock import Clock
 from rea_edge.config import Broker, Endpoint, Node, Settings
 from rea_edge.daemon.approvals import Approvals
-from rea_edge.daemon.effects import NodeEffects
+from rea_edge.daemon.effects import NodeEffects, Profiles
+from rea_edge.daemon.gates import Gates, Starts
 from rea_edge.emulated.endpoint import Fault, Held, Message, Scripted, ScriptedEndpoint
+from rea_edge.endpoints import Endpoints
 from rea_edge.journal import Held as HeldRun
 from rea_edge.journal import Journal, decode_event, encode, run_from
 from rea_edge.records import Asked, Ended, Event, Job, Limits, Moved, Protocol, Run, Unanswered
@@ -37,12 +39,14 @@ class Shell:
     def __init__(self, folder: Path, endpoints: tuple[Endpoint, ...]) -> None:
         settings = Settings(node=Node(id="n"), broker=Broker(), endpoints=endpoints)
         self.store = Store.open(folder / "state")
+        clock = Clock()
         self.effects = NodeEffects(
-            settings,
-            Toolbox({}, ()),
-            self.store,
-            Clock(),
-            Approvals(settings, "n", self.store, lambda: 0.0),
+            settings=settings,
+            toolbox=Toolbox({}, ()),
+            store=self.store,
+            approvals=Approvals(settings, "n", self.store, lambda: 0.0),
+            gates=Gates(settings.gates, Starts(self.store, clock), clock),
+            endpoints=Endpoints(settings.endpoints, Profiles(self.store)),
         )
         self._journal = Journal(self.store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
 
@@ -64,7 +68,7 @@ class Shell:
         return [decode_event(body) for body in self.store.events(held.row.row)]
 
     def close(self) -> None:
-        self.effects.close()
+        self.effects.endpoints.close()
         self.store.close()
 
 

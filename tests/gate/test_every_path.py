@@ -11,8 +11,9 @@ from rea_edge.cancel import Cancel, Stopped
 from rea_edge.clock import Clock
 from rea_edge.config import Broker, Node, Settings
 from rea_edge.daemon.approvals import Approvals
-from rea_edge.daemon.effects import NodeEffects
-from rea_edge.daemon.gates import Gates
+from rea_edge.daemon.effects import NodeEffects, Profiles
+from rea_edge.daemon.gates import Gates, Starts
+from rea_edge.endpoints import Endpoints
 from rea_edge.errors import RunUnreadable
 from rea_edge.journal import Journal, encode
 from rea_edge.records import (
@@ -112,7 +113,15 @@ class Shell:
         self.store = Store.open(folder / "state")
         approvals = Approvals(settings, "n", self.store, lambda: 0.0)
         toolbox = Toolbox({"python": self.ledger}, TOOLS)
-        self.effects = kind(settings, toolbox, self.store, Clock(), approvals)
+        clock = Clock()
+        self.effects = kind(
+            settings=settings,
+            toolbox=toolbox,
+            store=self.store,
+            approvals=approvals,
+            gates=Gates({}, Starts(self.store, clock), clock),
+            endpoints=Endpoints((), Profiles(self.store)),
+        )
         journal = Journal(self.store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
         with self.store.transaction() as tx:
             row, _ = tx.add_run("task" if job.call is None else "call", "me", "t1", "sha256:x", encode(job), None)
@@ -181,7 +190,7 @@ def test_any_other_word_of_the_gate_than_none_runs_nothing(
 ) -> None:
     job, events, _ = PATHS[path]
     shell = Shell(tmp_path, job, events)
-    shell.effects.gates = odd = Odd({}, shell.store, Clock())
+    shell.effects.gates = odd = Odd({}, Starts(shell.store, Clock()), Clock())
     odd.word, odd.at_the_start = WORDS[word], at_the_start
     try:
         with suppress(*BROKEN):

@@ -78,6 +78,10 @@ def test_a_stop_leaves_time_for_a_tool_and_the_outbox() -> None:
     assert value("KillMode") == "mixed"
 
 
+def test_a_reload_is_the_signal_that_the_daemon_takes_for_one() -> None:
+    assert value("ExecReload") == "/bin/kill -HUP $MAINPID"
+
+
 def test_only_a_wrong_configuration_keeps_the_service_down() -> None:
     assert value("Restart") == "always"
     assert value("RestartPreventExitStatus") == "78"
