@@ -30,13 +30,15 @@ from rea_edge.records import (
 class Policy(Frozen, frozen=True, kw_only=True):
     """What holds for one run: its mode, and the tools it may use (None: every tool of the node).
 
-    `closed` are tools that are not open to its sender. `lost`: why the node's earlier state is gone, until released.
+    `closed` are tools that are not open to its sender. `lost`: why the node's earlier state is gone, `halted`: who has
+    stopped all that acts; both until released.
     """
 
     mode: Mode
     tools: tuple[str, ...] | None = None
     closed: tuple[str, ...] = ()
     lost: str | None = None
+    halted: str | None = None
 
 
 class Facts(Frozen, frozen=True, kw_only=True):
@@ -60,12 +62,19 @@ def refusal(policy: Policy, call: Call, effect: EffectClass, known: Mapping[str,
         return f"{call.name} is not open to this sender"
     if policy.mode == "query" and effect != "read":
         return f"{call.name} acts, and this request may only read (mode query)"
+    if policy.halted is not None and effect != "read":
+        return held_back(policy.halted, call.name)
     if policy.lost is not None and effect == "once":
         # What an earlier state knew to be done may be asked for again: only a person can tell.
         return (
             f"the state of this node was lost ({policy.lost}): an operator must release it before {call.name} may run"
         )
     return None
+
+
+def held_back(halted: str, name: str) -> str:
+    """Why a tool that acts does not run on a node that is halted."""
+    return f"{halted}: an operator must release it before {name} may run"
 
 
 def breach(rule: Rule, call: Call, parameters: Args, facts: Facts) -> str | None:
@@ -132,7 +141,7 @@ def offered(policy: Policy, tools: Collection[Tool]) -> tuple[Offer, ...]:
 
     Those that wait for a release are among them: who asks for one is told what it waits for.
     """
-    policy = structs.replace(policy, lost=None)
+    policy = structs.replace(policy, lost=None, halted=None)
     shown = (
         tool for tool in tools if refusal(policy, Call(name=tool.name, args={}), tool.effect, {tool.name: tool}) is None
     )

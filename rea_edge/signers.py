@@ -21,7 +21,7 @@ from msgspec import field
 
 from rea_edge import intake
 from rea_edge.config import Access
-from rea_edge.errors import RequestRefused
+from rea_edge.errors import RequestRefused, StoreFull
 from rea_edge.records import Frozen
 from rea_edge.signature import is_signed
 from rea_edge.store import Reading, Store, Transaction
@@ -121,22 +121,29 @@ class Signers:
             return None
         if (answer := self._answers.get(request.sig)) is not None:
             return answer
+        try:
+            self._remember(who, request, request.sig)
+        except StoreFull:
+            if request.do != "halt":
+                raise  # of that one it is better that it is done twice than not
+        self._answers[request.sig] = None
+        while len(self._answers) > CONTROLS:
+            del self._answers[next(iter(self._answers))]
+        return None
+
+    def _remember(self, who: str, request: CtlRequest | NodeRequest, sig: str) -> None:
         with self._store.transaction() as tx:
             kept, now_s = _kept(tx), self._lived_s()
             fresh = [one for one in kept.controls if one.until_s >= now_s]
-            if any(one.sig == request.sig for one in fresh):
+            if any(one.sig == sig for one in fresh):
                 raise RequestRefused(
                     "outcome_unknown", "this was met before the node's last start; see its state, then send a new one"
                 )
             if len(fresh) >= CONTROLS:
                 raise RequestRefused("busy", "too many signed controls in a short time", retryable=True)
             until_s = now_s + _ttl_s(request, "ctl") + intake.CLOCK_SLACK_S
-            controls = (*fresh, Controlled(sig=request.sig, until_s=until_s))
+            controls = (*fresh, Controlled(sig=sig, until_s=until_s))
             _keep(tx, msgspec.structs.replace(self._noted(kept, who, request.sent_at or ""), controls=controls))
-        self._answers[request.sig] = None
-        while len(self._answers) > CONTROLS:
-            del self._answers[next(iter(self._answers))]
-        return None
 
     def answered(self, sig: str, reply: Reply) -> None:
         """Keep the answer to a control, for whoever sends it again."""

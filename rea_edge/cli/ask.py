@@ -128,7 +128,7 @@ def replay(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 COMMANDS: dict[str, Callable[[Client, argparse.Namespace, Screen], int]] = {
     "task": task, "status": status, "tools": tools, "tasks": tasks, "call": call, "cancel": cancel, "settle": settle,
     "show": show, "replay": replay, "asks": approve.asks, "approve": approve.approve, "deny": approve.deny,
-    "reload": operate.reload,
+    "halt": operate.halt, "release": operate.release, "reload": operate.reload,
 }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def _run(args: argparse.Namespace, screen: Screen) -> int:
             from rea_edge.cli import look
 
             return look.check(args, screen)
-        case "release":
+        case "release" if not (args.broker or args.node or args.who):
             from rea_edge.cli import release
 
             return release.run(args, screen)

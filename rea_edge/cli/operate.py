@@ -1,4 +1,4 @@
-"""Commands of an operator to a node that runs: reload."""
+"""Commands of an operator to a node that runs: halt, release, reload."""
 
 import argparse
 
@@ -9,6 +9,21 @@ from rea_edge.records import Args
 from rea_edge.screen import Screen
 
 RELOAD_WAIT_S = 150.0  # beyond the node's silence: every tool file is loaded twice, each time for up to 10 s
+
+
+def halt(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    said = _ordered(client, "halt")
+    told = (
+        f"{said.get('halted')}; {said.get('ended')} calls were under way and are ended. Lift it with: rea-edge release"
+    )
+    return _tell(args, screen, said, [told])
+
+
+def release(client: Client, args: argparse.Namespace, screen: Screen) -> int:
+    said = _ordered(client, "release")
+    was = [str(said[key]) for key in ("lost", "halted") if said.get(key)]
+    told = f"released: tools act again. It was: {'; '.join(was)}" if was else "nothing to release"
+    return _tell(args, screen, said, [told])
 
 
 def reload(client: Client, args: argparse.Namespace, screen: Screen) -> int:

@@ -41,11 +41,6 @@ def _add_local(commands: Commands) -> None:
     )
     export.add_argument("--state", metavar="PATH", required=True, help="a state file or folder, such as broken-1")
     _config(export)
-    release = commands.add_parser(
-        "release", help="a stopped node's state was lost: take note of it, so that tools that act once run again"
-    )
-    _config(release)
-    _json(release)
     demo = commands.add_parser("demo", help="a boiler room, a broker and a small model on this machine, and the daemon")
     demo.add_argument("--once", action="store_true", help="end after the three tasks; exit 0 only if all came true")
     demo.add_argument("--endpoint", metavar="URL", help="use this OpenAI-compatible server instead of the small model")
@@ -92,6 +87,13 @@ def _add_talking(commands: Commands) -> None:
     settle.add_argument("task", type=_owned, metavar="[WHO/]TASK", help="a task's or direct call's id, and whose it is")
     settle.add_argument("--n", type=int, required=True, metavar="N", help="the number of the call, as in its state")
     settle.add_argument("outcome", choices=["done", "not_done"])
+    _talks(commands, "halt", "operators: end what runs and let nothing act until a release")
+    _talks(
+        commands,
+        "release",
+        "take note that a node is halted or has lost its state, so that tools act again: of the node named by --node, "
+        "--broker or --who, or else on the device, of the stopped node of --config",
+    )
     _talks(commands, "reload", "operators: have the node read its configuration and tools anew")
     _talks(commands, "asks", "the calls that wait for a person's yes")
     for word, said in (("approve", "yes"), ("deny", "no")):

@@ -1,4 +1,5 @@
-"""`rea-edge release`: the operator at the device takes note that a state was lost. For a daemon that is stopped."""
+"""`rea-edge release`: the operator at the device takes note of a lost state, or lifts a halt. For a daemon that is
+stopped; the one of `operate` asks a daemon that runs."""
 
 import argparse
 import ctypes
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from rea_edge.config import DEFAULT_FILE, load
+from rea_edge.daemon import halts
 from rea_edge.errors import StoreUnusable
 from rea_edge.screen import Screen
 from rea_edge.store import Store
@@ -39,19 +41,24 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
     store = Store.open(folder, busy_s=BUSY_S)
     try:
         lost, found_now = store.lost, store.epoch != epoch
-        if lost is not None and not found_now:
+        halted = halts.standing(store)
+        released = not found_now and not (lost is None and halted is None)
+        if released:
             with store.transaction() as tx:
                 tx.release()
+                halts.lift(tx)
     finally:
         store.close()
+    was = "; ".join(why for why in (lost, halted and halted.words()) if why)
     if args.json:
-        screen.say(msgspec.json.encode({"lost": lost, "released": lost is not None and not found_now}).decode())
-    elif lost is None:
-        screen.say(f"nothing to release: no state was lost in {folder}")
+        told = {"lost": lost, "halted": halted and halted.words(), "released": released}
+        screen.say(msgspec.json.encode(told).decode())
+    elif not was:
+        screen.say(f"nothing to release: no state was lost in {folder}, and nobody has halted the node")
     elif found_now:
-        screen.say(f"found only now: {lost}. What is left of it is in {folder}/broken-N; once you know, release again")
+        screen.say(f"found only now: {was}. What is left of it is in {folder}/broken-N; once you know, release again")
     else:
-        screen.say(f"released: tools that act once run again. It was: {lost}")
+        screen.say(f"released: tools act again. It was: {was}")
     return 1 if found_now else 0
 
 

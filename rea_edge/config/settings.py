@@ -170,8 +170,8 @@ class Access(Table, frozen=True):
     plain_text: Mode = "query"
     # mode of a goal that is no JSON; query: a stray message on the topic cannot move anything
     operators: tuple[Name, ...] = ()
-    # who may release and reload the node, and see, cancel and settle other people's tasks; not with identity = "none",
-    # nor:
+    # who may halt, release and reload the node, and see, cancel and settle other people's tasks; not with
+    # identity = "none", nor:
     approvers: tuple[Name, ...] = ()
     # who may say yes to what needs a person's yes, where [gate.TOOL] names nobody: one list does for most nodes
     senders: tuple[Name, ...] | None = None

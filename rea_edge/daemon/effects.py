@@ -17,6 +17,7 @@ from rea_edge.daemon import putting
 from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.calls import Calls
 from rea_edge.daemon.gates import Gates
+from rea_edge.daemon.halts import Halt
 from rea_edge.endpoints import Endpoints, Needs
 from rea_edge.errors import DecisionRejected, EndpointFailed, RequestRefused, StoreFull
 from rea_edge.gate import Policy
@@ -69,10 +70,12 @@ class NodeEffects:
         approvals: Approvals,
         gates: Gates,
         endpoints: Endpoints,
+        halt: Halt,
         newest: "Callable[[], NodeEffects | None]" = lambda: None,
     ) -> None:
         self._settings = settings
         self._store = store
+        self._halt = halt
         self._newest = newest
         self.toolbox = toolbox
         self.approvals = approvals
@@ -204,7 +207,7 @@ class NodeEffects:
 
     @property
     def _calls(self) -> Calls:
-        return Calls(self.toolbox, self.gates, self._secrets)
+        return Calls(self.toolbox, self.gates, self._halt, self._secrets)
 
     def _both(self) -> "tuple[NodeEffects, ...]":
         """Where a call has to be allowed: by what its run began with, and by what holds today."""
@@ -243,7 +246,7 @@ class NodeEffects:
 
         if (why := self.gates.refusal(call, tools, None, read)) is not None:
             return Fault(fault="denied", message=why)
-        return self.act(run, call, request_id, asked.seconds, cancel, lambda: True)
+        return self._calls.probe(run, call, request_id, asked.seconds, cancel)
 
     def act(
         self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
@@ -251,13 +254,13 @@ class NodeEffects:
         effect = self.effect(call, run.open[0].effect)
         # A yes, and what was charged, hold for one start; and what has become `once` is not tried again either.
         once = effect == "once" or run.said is not None or self.cost(call) > 0
-        return self._calls.act(run, call, request_id, seconds, cancel, starting, once=once)
+        return self._calls.act(run, call, effect, request_id, seconds, cancel, starting, once=once)
 
     def _policy(self, job: Job, kind: TaskType) -> Policy:
         closed = self._settings.access.closed_to(job.who)
         if job.call is not None:
-            return Policy(mode="act", closed=closed, lost=self._store.lost)
-        return Policy(mode=job.mode, tools=kind.tools, closed=closed, lost=self._store.lost)
+            return Policy(mode="act", closed=closed, lost=self._store.lost, halted=self._halt.why)
+        return Policy(mode=job.mode, tools=kind.tools, closed=closed, lost=self._store.lost, halted=self._halt.why)
 
     def _tools_of(self, begun: Begun) -> list[Tool]:
         """Those on offer, by the run's names for them. Of one that is gone nothing is said; a call would be refused."""

@@ -9,6 +9,7 @@ import msgspec
 from rea_edge import memory, unsettled
 from rea_edge.config import Settings
 from rea_edge.daemon.effects import NodeEffects
+from rea_edge.daemon.halts import Halt
 from rea_edge.daemon.inforce import InForce
 from rea_edge.daemon.lanes import Lane
 from rea_edge.daemon.post import Post
@@ -22,6 +23,7 @@ from rea_edge.signers import Signers
 from rea_edge.store import Store
 
 UNKNOWN = "calls may or may not have taken effect: health names them; look, and say so (rea-edge settle)"
+HALTED = "nothing acts until an operator has released the node (rea-edge release)"
 WAITS = "tools that act once wait until an operator has released the node (rea-edge release)"
 
 
@@ -37,6 +39,7 @@ class Health:
         spending: Spending,
         fairness: Fairness,
         signers: Signers,
+        halt: Halt,
         reloads: Reloads,
         refusing: Callable[[], str | None],
         post: Callable[[], Post],
@@ -49,6 +52,7 @@ class Health:
         self._spending = spending
         self._fairness = fairness
         self._signers = signers
+        self._halt = halt
         self._reloads = reloads
         self._refusing = refusing
         self._post = post
@@ -57,11 +61,12 @@ class Health:
 
     def state(self) -> StateWord:
         hindered = self._store.lost or self._store.full or self._post().presence.standing_by
-        return "degraded" if hindered else "online"
+        return "degraded" if hindered or self._halt.why else "online"
 
     def faults(self) -> list[str]:
         refusing = self._refusing()
         return [
+            *([f"{self._halt.fault}; {HALTED}"] if self._halt.why else []),
             *([f"state lost: {self._store.lost}; {WAITS}"] if self._store.lost else []),
             *self._room_faults(),
             *self._reloads.faults(),

@@ -18,6 +18,7 @@ from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.effects import NodeEffects, Profiles
 from rea_edge.daemon.equipment import Common, Equipment
 from rea_edge.daemon.gates import Gates, Starts
+from rea_edge.daemon.halts import Halt
 from rea_edge.endpoints import Endpoints
 from rea_edge.mqtt import LinkState
 from rea_edge.records import Rule
@@ -57,6 +58,7 @@ class InForce:
         name: str,
         store: Store,
         clock: Clock,
+        halt: Halt,
         lived_s: Callable[[], float],
         link: Callable[[], LinkState],
         unused: Callable[[], None],
@@ -64,6 +66,7 @@ class InForce:
         self._name = name
         self._store = store
         self._clock = clock
+        self._halt = halt
         self._lived_s = lived_s
         self._unused = unused
         self._starts, self._common = Starts(store, clock), Common(settings.broker, name, link)
@@ -189,6 +192,7 @@ class InForce:
             approvals=Approvals(settings, self._name, self._store, self._lived_s, newer_terms, newer_trusts),
             gates=Gates(settings.gates, self._starts, self._clock, newer_rules),
             endpoints=endpoints,
+            halt=self._halt,
             newest=newer,
         )
         return Outfit(settings=settings, equipment=equipment, effects=effects)

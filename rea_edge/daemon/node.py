@@ -4,12 +4,14 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rea_edge.asks import Asks
 from rea_edge.clock import Clock, boot_id
 from rea_edge.config import Settings
 from rea_edge.daemon.crew import Lanes, leased_runner
 from rea_edge.daemon.desk import NodeDesk
+from rea_edge.daemon.halts import Halt
 from rea_edge.daemon.health import Health
 from rea_edge.daemon.inforce import InForce
 from rea_edge.daemon.life import Life
@@ -77,11 +79,13 @@ class Node:
         self._spending = Spending(settings.allowance, store, self._life)
         self._journal = Journal(store, self._publish, clock.now, self._spending)
         self._upkeep = Upkeep(store, self._report, self._life, _keep(settings))
+        self._halt = Halt(store, clock.now)
         self._in_force = InForce(
             settings,
             name=self.name,
             store=store,
             clock=clock,
+            halt=self._halt,
             lived_s=self._life.lived_s,
             link=lambda: self._post.state,
             unused=nudge,
@@ -110,7 +114,9 @@ class Node:
             state_dir=settings.node.state_dir,
             post=lambda: self._post,
         )
-        self._orders = Orders(store=store, reloads=self._reloads, changed=lambda: self._news.tell_status_if_changed())
+        self._orders = Orders(
+            store=store, halt=self._halt, reloads=self._reloads, changed=lambda: self._news.tell_status_if_changed()
+        )
         self._mailbox = self._new_mailbox()
         self._post = self._new_post()
         self._lanes = Lanes(
@@ -131,6 +137,7 @@ class Node:
 
     def turn(self) -> None:
         """What is due in the main thread: status, health, upkeep of the store. At most every few seconds."""
+        self._write_halt()
         if self._upkeep.turn() | self._late_asks():
             self._post.wake()
         self._in_force.turn()
@@ -186,6 +193,7 @@ class Node:
             spending=self._spending,
             fairness=self._fairness,
             signers=self._signers,
+            halt=self._halt,
             reloads=self._reloads,
             refusing=lambda: None if self._stopping else self._refusing,
             post=lambda: self._post,
@@ -314,6 +322,10 @@ class Node:
                 self._nudge()
         kept = any(isinstance(event, Asked | AskedApproval | Ended | Resumed) for _, event in news)
         self._post.tell(*outs, rows=kept)
+
+    def _write_halt(self) -> None:
+        with suppress(StoreFull):
+            self._halt.turn()
 
     def _late_asks(self) -> bool:
         try:

@@ -278,6 +278,24 @@ MUTATIONS = (
         ("tests/e2e/test_lost_state.py",),
     ),
     Mutation(
+        "a halted node acts",
+        (
+            ("gate.py", 'if policy.halted is not None and effect != "read":', "if False:"),
+            ("daemon/calls.py", 'if halted is not None and effect != "read" else None', "if False else None"),
+        ),
+        ("tests/e2e/test_halt.py",),
+    ),
+    Mutation(
+        "a halt leaves running what runs",
+        (("daemon/halts.py", "                call.set()\n", "                pass\n"),),
+        ("tests/e2e/test_halt.py",),
+    ),
+    Mutation(
+        "a halt holds from memory alone",
+        (("daemon/halts.py", "tx.meta_set(_KEY, msgspec.json.encode(halted).decode())", "pass"),),
+        ("tests/e2e/test_halt.py",),
+    ),
+    Mutation(
         "a run from before a reload escapes the newest gate",
         (("daemon/effects.py", "return (self,) if newest is None else (self, newest)", "return (self,)"),),
         ("tests/e2e/test_reload.py",),

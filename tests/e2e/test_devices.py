@@ -12,7 +12,9 @@ from tests.brokers import AnyBroker, Mosquitto
 from tests.devices import Device
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import House, call, endpoint_table, finish, script, wait_online
+from tests.e2e.test_approval import reply_to
 
+OPERATED = '[access]\nidentity = "broker"\noperators = ["op"]\n'
 THINGS = """
 [get_lamp]
 description = "Read whether the lamp is on."
@@ -170,6 +172,50 @@ def test_a_kill_between_publish_and_reply_ends_by_the_effect_of_the_tool(
         else:
             assert reply.ok, reply
         assert 1 + lamp.device.heard.qsize() == times
+
+
+def test_a_halt_ends_a_call_that_waits_for_its_device_and_nothing_more_is_sent(
+    broker: AnyBroker, make_house: MakeHouse
+) -> None:
+    house = house_with_things(make_house, broker, OPERATED).start()
+    with lamp_on(broker) as lamp, house.client() as client, house.client("op") as operator:
+        wait_online(client)
+        lamp.mute = True
+        client.send("call", {"id": "c1"}, "ring_chime")
+        assert lamp.next()[0] == "z/chime/ring"
+        assert operator.ask("node", {"do": "halt"}).ok
+        ended = reply_to(client, "c1")
+        assert (
+            ended.error is not None and ended.error.code == "outcome_unknown" and "halted by op" in ended.error.message
+        )
+        for tool, args in (("ring_chime", {}), ("set_lamp", {"state": "ON"}), ("open_lock", {})):
+            refused = client.ask("call", {"args": args}, tool)
+            assert refused.error is not None and refused.error.code == "policy_denied"
+        lamp.mute = False
+        assert client.data("call", {}, "get_lamp") == "OFF", "it may be looked at"
+        assert lamp.next()[0] == "z/lamp/get" and lamp.device.heard.empty()
+
+
+def test_a_reload_leaves_calls_to_devices_and_their_one_connection_alone(
+    broker: AnyBroker, make_house: MakeHouse
+) -> None:
+    house = house_with_things(make_house, broker, OPERATED).start()
+    with (
+        lamp_on(broker) as lamp,
+        house.client() as client,
+        house.client("op") as operator,
+        house.client("ann") as ann,
+    ):
+        wait_online(client)
+        lamp.mute = True
+        client.send("call", {"id": "c1"}, "ring_chime")
+        lamp.next()
+        (house.folder / "things.toml").write_text(THINGS.replace("Switch the lamp.", "Switch the new lamp."))
+        assert operator.ask("node", {"do": "reload"}, wait_s=60).ok
+        lamp.mute = False
+        assert ann.ask("call", {"args": {"state": "ON"}}, "set_lamp").ok, "by the new tools"
+        lamp.device.say("z/chime", "rang late")
+        assert reply_to(client, "c1").data == "rang late", "by those it began with"
 
 
 def test_tools_that_can_reach_the_nodes_own_topics_are_absent_and_named(

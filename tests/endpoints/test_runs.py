@@ -16,6 +16,7 @@ from rea_edge.config import Broker, Endpoint, Node, Settings
 from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.effects import NodeEffects, Profiles
 from rea_edge.daemon.gates import Gates, Starts
+from rea_edge.daemon.halts import Halt
 from rea_edge.emulated.endpoint import Fault, Held, Message, Scripted, ScriptedEndpoint
 from rea_edge.endpoints import Endpoints
 from rea_edge.journal import Held as HeldRun
@@ -47,6 +48,7 @@ class Shell:
             approvals=Approvals(settings, "n", self.store, lambda: 0.0),
             gates=Gates(settings.gates, Starts(self.store, clock), clock),
             endpoints=Endpoints(settings.endpoints, Profiles(self.store)),
+            halt=Halt(self.store, clock.now),
         )
         self._journal = Journal(self.store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
 

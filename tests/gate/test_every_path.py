@@ -13,6 +13,7 @@ from rea_edge.config import Broker, Node, Settings
 from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.effects import NodeEffects, Profiles
 from rea_edge.daemon.gates import Gates, Starts
+from rea_edge.daemon.halts import Halt
 from rea_edge.endpoints import Endpoints
 from rea_edge.errors import RunUnreadable
 from rea_edge.journal import Journal, encode
@@ -114,6 +115,7 @@ class Shell:
         approvals = Approvals(settings, "n", self.store, lambda: 0.0)
         toolbox = Toolbox({"python": self.ledger}, TOOLS)
         clock = Clock()
+        self.halt = Halt(self.store, clock.now)
         self.effects = kind(
             settings=settings,
             toolbox=toolbox,
@@ -121,6 +123,7 @@ class Shell:
             approvals=approvals,
             gates=Gates({}, Starts(self.store, clock), clock),
             endpoints=Endpoints((), Profiles(self.store)),
+            halt=self.halt,
         )
         journal = Journal(self.store, Report(Topics("rea/v1", "n"), lambda: None, 0.0).publish, lambda: None)
         with self.store.transaction() as tx:
@@ -198,6 +201,34 @@ def test_any_other_word_of_the_gate_than_none_runs_nothing(
     finally:
         shell.store.close()
     assert shell.ledger.ran == []
+
+
+class Halting(Gates):
+    """Somebody halts the node at the very moment at which a call is about to start."""
+
+    halt: Halt
+
+    def take(self, *args: object) -> str | None:
+        self.halt.order("ann")
+        return None
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("at_the_start", [False, True], ids=["before", "at the start"])
+def test_on_a_halted_node_nothing_runs_but_what_reads(tmp_path: Path, path: str, at_the_start: bool) -> None:
+    job, events, tool = PATHS[path]
+    shell = Shell(tmp_path, job, events)
+    if at_the_start:
+        shell.effects.gates = halting = Halting({}, Starts(shell.store, Clock()), Clock())
+        halting.halt = shell.halt
+    else:
+        shell.halt.order("ann")
+    try:
+        shell.finish()
+    finally:
+        shell.store.close()
+    assert set(shell.ledger.ran) <= {"look"}
+    assert ("look" in shell.ledger.ran) == (tool == "look")
 
 
 class OddlyApproved(NodeEffects):
