@@ -121,6 +121,8 @@ class Signers:
             return None
         if (answer := self._answers.get(request.sig)) is not None:
             return answer
+        if request.do == "reload" and request.sig in self._answers:
+            return None  # it goes on, and is known there
         try:
             self._remember(who, request, request.sig)
         except StoreFull:

@@ -200,6 +200,15 @@ def test_a_control_that_comes_again_is_answered_and_not_done_again(desk: Desk) -
     assert desk.signers.said_before("zoe", release()) is None, "who has no key is not remembered"
 
 
+def test_a_reload_that_goes_on_is_no_riddle_to_who_sends_it_again(desk: Desk) -> None:
+    reload = msgspec.structs.replace(release(), do="reload")
+    for _ in range(2):
+        assert desk.signers.said_before("ann", reload) is None
+    answer = Reply(for_="node", id="r1", ok=True)
+    desk.signers.answered(reload.sig or "", answer)
+    assert desk.signers.said_before("ann", reload) == answer
+
+
 def test_after_a_restart_a_control_that_was_met_is_not_done_and_its_end_is_not_guessed(desk: Desk) -> None:
     desk.signers.said_before("ann", release())
     desk.again()

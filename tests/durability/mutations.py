@@ -418,7 +418,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a signed control that is put there again acts again",
-        (("signers.py", "if any(one.sig == request.sig for one in fresh):", "if False:"),),
+        (("signers.py", "if any(one.sig == sig for one in fresh):", "if False:"),),
         ("tests/daemon/test_signers.py", "tests/e2e/test_signed.py"),
     ),
 )  # fmt: skip

@@ -101,7 +101,8 @@ def test_every_kind_of_request_works_signed_and_is_denied_unsigned(broker: AnyBr
             assert ann.submit({"id": "t1", "goal": "Look."})[1].accepted
             assert ann.ask("call", {"id": "c1"}, "ring").ok
             assert ann.data("ctl", {"task": "t1", "do": "cancel"}) == {"task": "t1"}
-            assert ann.data("node", {"do": "release"}) == {"lost": None}
+            assert ann.data("node", {"do": "release"}) == {"lost": None, "halted": None}
+            assert ann.ask("node", {"do": "reload"}, wait_s=60).ok
             ann.send("call", {"id": "c2", "args": {"percent": 5}}, "turn")
             wait_until(lambda: bool(bob.asks()), "it waits for bob", 20)
             ask = bob.asks()[0]
@@ -115,6 +116,7 @@ def test_every_kind_of_request_works_signed_and_is_denied_unsigned(broker: AnyBr
                     ("query", "status", {}),
                     ("say", "", said),
                     ("node", "", {"do": "release"}),
+                    ("node", "", {"do": "halt"}),
                 ]
                 for what, leaf, keys in unsigned:
                     reply = forger.ask(what, keys, leaf)  # type: ignore[arg-type]  # one of them
@@ -124,7 +126,7 @@ def test_every_kind_of_request_works_signed_and_is_denied_unsigned(broker: AnyBr
             wait_until(lambda: len(house.ledger("turn")) == 1, "the call ran", 20)
             release.set()
             figures = ann.data("query", {}, "metrics")
-            assert isinstance(figures, dict) and figures["bad_signatures"] == 12
+            assert isinstance(figures, dict) and figures["bad_signatures"] == 14
             assert ann.data("query", {}, "tasks") != []
     assert len(house.ledger("ring")) == 1
 
