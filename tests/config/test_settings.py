@@ -190,7 +190,7 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         ),
         (
             "[access]\nkay = 1",
-            "access.kay: unknown key; there are identity, keys, plain_text, operators, senders, callers",
+            "access.kay: unknown key; there are identity, keys, plain_text, operators, approvers, senders, callers",
         ),
         ("[memory]\nsoft = 2", "memory.soft: unknown key; there are soft_mib, hard_mib, tool_mib"),
         (
