@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -64,9 +65,13 @@ def hup(house: House, told: str = "event=reload", count: int = 1) -> None:
 
 def hosts_of(house: House) -> set[int]:
     """The tool hosts below the daemon."""
-    children = Path(f"/proc/{house.pid}/task").glob("*/children")
-    found = [int(pid) for file in children for pid in file.read_text().split()]
-    return {pid for pid in found if b"rea_edge.toolhost" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    found: set[int] = set()
+    for file in Path(f"/proc/{house.pid}/task").glob("*/children"):
+        with suppress(OSError):  # threads and processes end meanwhile
+            for pid in file.read_text().split():
+                if b"rea_edge.toolhost" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.add(int(pid))
+    return found
 
 
 def status_after(client: Client, before: NodeStatus) -> NodeStatus:
