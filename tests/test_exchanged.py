@@ -173,6 +173,55 @@ def test_arguments_that_make_another_message_send_nothing(
         assert all_of_them.next() == ("z/end", b"")
 
 
+NAMES = (
+    "ö",
+    "🔥",
+    "a b",
+    " ",
+    "\u200b",
+    "\ufeff",
+    "e\u0301",
+    "\u202eabc",
+    "\u2028",
+    "\u00a0",
+    "﷽",
+    "{name}",
+    "'\"\\",
+    "$x",
+    "x" * 248,
+)
+NO_NAMES = (
+    "",
+    "/",
+    "a/b",
+    "+",
+    "#",
+    "a+",
+    "\0",
+    "a\nb",
+    "\x7f",
+    "\x9f",
+    "\ud800",
+    "\ufdd0",
+    "\ufffe",
+    "\U0001ffff",
+    "é" * 126,
+)
+
+
+def test_any_text_is_a_part_of_a_topic_or_nothing_is_sent(broker: AnyBroker, box: Toolbox) -> None:
+    with Device(
+        broker.port, "z/+/set", answers=lambda one, topic, _: one.say(topic.removesuffix("/set"), topic)
+    ) as all_of_them:
+        for name in NAMES:
+            assert value(run(box, "set_lamp", name=name, state="ON")) == f"z/{name}/set"
+            assert all_of_them.next() == (f"z/{name}/set", b"ON")
+        for name in NO_NAMES:
+            assert name_of(run(box, "set_lamp", name=name, state="ON")) == "bad_args", name
+        assert value(run(box, "set_lamp", name="last", state="ON")) == "z/last/set"
+        assert all_of_them.next() == ("z/last/set", b"ON")
+
+
 def test_a_device_that_is_away_is_a_failure_and_nothing_was_sent(broker: AnyBroker, box: Toolbox) -> None:
     with Device(broker.port, "z/lamp/get") as lamp:
         lamp.keep("z/lamp/here", '{"state":"offline"}')

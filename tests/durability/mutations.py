@@ -17,9 +17,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tests.durability.devices import DEVICES
+from tests.durability.mutation import Change, Mutation
 from tests.durability.recording import ROOT
-
-Change = tuple[str, str, str]  # file, text that stands there once, what stands there instead
 
 BORDERS = "tests/durability/test_borders.py"
 APPROVALS = "tests/durability/test_approvals.py"
@@ -29,14 +29,6 @@ CUT = f"{POWER}::test_a_power_cut_at_any_moment_loses_nothing_acknowledged_and_i
 FIRST_CUT = f"{POWER}::test_a_power_cut_during_the_very_first_start_costs_nothing_and_is_no_loss"
 QUARANTINE = "tests/store/test_quarantine.py"
 ACKNOWLEDGED = "tests/durability/test_acknowledged.py"
-
-
-class Mutation(Struct, frozen=True):
-    """`tests` are those that must turn red: at least one of them."""
-
-    name: str
-    changes: tuple[Change, ...]
-    tests: tuple[str, ...]
 
 
 class Seen(Struct, frozen=True):
@@ -421,6 +413,7 @@ MUTATIONS = (
         (("signers.py", "if any(one.sig == sig for one in fresh):", "if False:"),),
         ("tests/daemon/test_signers.py", "tests/e2e/test_signed.py"),
     ),
+    *DEVICES,
 )  # fmt: skip
 
 

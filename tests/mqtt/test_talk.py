@@ -46,6 +46,7 @@ def test_what_is_said_before_the_request_is_no_answer_to_it() -> None:
     talk = begun(Ask(out=OUT, reply="lamp"), "lamp")
     talk.hear(said("lamp", b"before"), 10.0)
     talk.put()
+    talk.hear(said("lamp", b"kept", retained=True), 10.0)
     talk.hear(said("lamp", b"after"), 10.1)
     assert talk.end == Heard(payload=b"after")
 
