@@ -40,7 +40,7 @@ class Beside:
         self._began_s = now_s
 
     def look(self, now_s: float) -> bool:
-        """Whether the one that was made is to be ended for the sake of the link. Ask now and then, and at its end."""
+        """Whether the one that was made is to be ended for the sake of the link. Ask now and then while it is there."""
         if self._link is None or self._sessions is None:
             return False
         state = self._link()
@@ -52,6 +52,13 @@ class Beside:
             self._sessions = None
             self._sharing.worked(own=True)
         return False
+
+    def ended(self, now_s: float) -> None:
+        """It is gone, for whatever reason. A broker that goes takes the link along, which is no clash; but a link that is
+        back already went before it."""
+        if self._link is not None and self._sessions not in (None, self._link().sessions):
+            self.look(now_s)
+        self._sessions = None
 
     @property
     def next_look_s(self) -> float:

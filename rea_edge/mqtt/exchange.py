@@ -205,7 +205,7 @@ class Exchange:
             reason = channel.reason
         if channel is not None:
             channel.close(reason)
-        self._beside.look(time.monotonic())
+        self._beside.ended(time.monotonic())
         with self._changed:
             self._trouble = reason
             self._hearers.clear()

@@ -78,7 +78,7 @@ DEVICES = (
         ("tests/mqtt/test_beside.py",),
     ),
     Mutation(
-        "it may do so again and again",
+        "connections for devices cost the node its own again and again",
         (("mqtt/beside.py", "self._sharing.clashed(state.last_error, now_s)", "pass"),),
         ("tests/mqtt/test_beside.py",),
     ),
