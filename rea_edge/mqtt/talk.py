@@ -106,7 +106,7 @@ class Talk:
             self._hear_presence(incoming, now_s)
         if incoming.topic != self.ask.reply or self.end is not None:
             return
-        if self.ask.out is not None and (not self.sent or incoming.retained):
+        if self.ask.out is not None and (not self.sent or incoming.retained or _same(incoming, self.ask.out)):
             return
         if not self.ask.matches(incoming.payload):
             self.others += 1
@@ -175,3 +175,8 @@ class Talk:
         if self.end is None:
             self.end = end
             self.stage, self.due_s = "over", None
+
+
+def _same(incoming: Incoming, out: Outgoing) -> bool:
+    """It is the request itself: a broker gives it back to a connection that hears its topic."""
+    return incoming.topic == out.topic and incoming.payload == out.payload

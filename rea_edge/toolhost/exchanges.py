@@ -38,6 +38,11 @@ def exchange_of(place: str, table: Args, parameters: Args) -> Exchange:
         raise ToolInvalid(f"{place}.qos", f"{said['qos']!r} is neither 0 nor 1")
     if said.get("qos") == 1 and table.get("effect") == "once" and "verify" not in table:
         raise ToolInvalid(f"{place}.qos", "a broker may deliver QoS 1 twice: 'once' without verify goes with 0")
+    if said.get("await") == said.get("publish") and "await_match" not in said:
+        raise ToolInvalid(
+            f"{place}.await",
+            "is the topic of publish: what anybody asks there would be an answer; say with await_match",
+        )
     exchange = msgspec.convert(
         {
             "publish": checked_topic(f"{place}.publish", said["publish"], parameters) if "publish" in said else "",

@@ -14,12 +14,17 @@ DEVICES = (
     ),
     Mutation(
         "what was kept is taken for a device's answer",
-        (("mqtt/talk.py", "(not self.sent or incoming.retained)", "not self.sent"),),
+        (("mqtt/talk.py", "not self.sent or incoming.retained or", "not self.sent or"),),
         (TALK,),
     ),
     Mutation(
         "what a device said before the request is taken for its answer",
-        (("mqtt/talk.py", "(not self.sent or incoming.retained)", "incoming.retained"),),
+        (("mqtt/talk.py", "not self.sent or incoming.retained or", "incoming.retained or"),),
+        (TALK,),
+    ),
+    Mutation(
+        "a request that comes back is taken for its answer",
+        (("mqtt/talk.py", " or _same(incoming, self.ask.out)", ""),),
         (TALK,),
     ),
     Mutation(

@@ -66,6 +66,18 @@ def test_what_a_device_answers_comes_back_and_the_request_is_not_retained(
         assert (message.topic, message.payload, message.qos, message.retain) == ("lamp/set", b"ON", qos, False)
 
 
+def test_a_device_that_answers_where_it_is_asked_is_told_from_the_request(
+    broker: AnyBroker, exchange: Exchange
+) -> None:
+    ask = Ask(out=Outgoing(topic="lamp", payload=b"ON"), reply="lamp")
+    end = missed(asking(exchange, ask, SHORT_S))
+    assert (end.why, end.sent, end.others) == ("no_reply", True, 0)
+    with Device(
+        broker.port, "lamp", answers=lambda lamp, _topic, said: lamp.say("lamp", "is ON") if said == b"ON" else None
+    ):
+        assert asking(exchange, ask) == Heard(payload=b"is ON")
+
+
 def test_one_connection_serves_one_exchange_after_the_other(broker: AnyBroker, exchange: Exchange) -> None:
     with Device(broker.port, "lamp/set", answers=lambda lamp, _topic, said: lamp.say("lamp/state", said)):
         for number in range(20):

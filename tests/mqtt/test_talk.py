@@ -51,6 +51,14 @@ def test_what_is_said_before_the_request_is_no_answer_to_it() -> None:
     assert talk.end == Heard(payload=b"after")
 
 
+def test_the_request_itself_is_no_answer_where_it_comes_back() -> None:
+    talk = sent(Ask(out=OUT, reply=OUT.topic), OUT.topic)
+    talk.hear(said(OUT.topic, OUT.payload), 10.0)
+    assert talk.end is None and talk.others == 0
+    talk.hear(said(OUT.topic, b"is ON"), 10.1)
+    assert talk.end == Heard(payload=b"is ON")
+
+
 def test_a_device_is_waited_for_until_all_its_topics_have_spoken_or_for_a_moment() -> None:
     ask = Ask(out=OUT, presence=("hub", "here"), **SAID)  # type: ignore[arg-type]
     talk = begun(ask, "hub", "here")

@@ -119,6 +119,7 @@ def test_a_reply_that_is_compared_as_a_whole_needs_no_path() -> None:
     pytest.param("publish = 'a/b'\navailability = {topic = 'a/c', up = 1}", ".availability", "'up' is not a key", id="an odd key"),
     pytest.param("publish = 'a/b'\navailability = {topic = 'a/c', online = []}", ".availability.online", "empty", id="never there"),
     pytest.param("publish = 'a/b'\navailability = 5", ".availability", "is no topic", id="no availability"),
+    pytest.param("publish = 'a/b'\nawait = 'a/b'", ".await", "what anybody asks", id="an answer like a request"),
     pytest.param("publish = 'a/b'\npayload = 'TOGGLE'", ".payload", "that is effect 'once'", id="a toggle"),
     pytest.param("publish = 'a/toggle'", ".payload", "that is effect 'once'", id="a toggle as a topic"),
     pytest.param("publish = 'a/b'\npayload = {brightness_step = 5}", ".payload", "that is effect 'once'", id="a step"),
