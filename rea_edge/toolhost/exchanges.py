@@ -47,7 +47,8 @@ def exchange_of(place: str, table: Args, parameters: Args) -> Exchange:
         {
             "publish": checked_topic(f"{place}.publish", said["publish"], parameters) if "publish" in said else "",
             "payload": checked_payload(f"{place}.payload", said.get("payload", ""), parameters),
-            "qos": said.get("qos", 1),
+            # A verify tells of a message that was lost, never of one that came twice.
+            "qos": said.get("qos", 0 if table.get("effect") == "once" else 1),
             "reply": checked_topic(f"{place}.await", said["await"], parameters) if "await" in said else "",
             "path": checked_path(f"{place}.await_path", said["await_path"]) if "await_path" in said else "",
             "error": checked_path(f"{place}.await_error", said["await_error"]) if "await_error" in said else "",

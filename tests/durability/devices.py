@@ -48,6 +48,11 @@ DEVICES = (
         (MESSAGE,),
     ),
     Mutation(
+        "what acts once and can be verified goes as a broker may deliver twice",
+        (("toolhost/exchanges.py", 'said.get("qos", 0 if table.get("effect") == "once" else 1)', 'said.get("qos", 1)'),),
+        ("tests/toolhost/test_exchanges.py",),
+    ),
+    Mutation(
         "a toggle may be declared as what may be done twice",
         (("toolhost/exchanges.py", "if word := toggle_in(topic, payload):", "if False and (word := toggle_in(topic, payload)):"),),
         ("tests/toolhost/test_exchanges.py",),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rea_edge.device.message import qos_of
 from rea_edge.errors import ToolInvalid
 from rea_edge.records import Availability, Exchange, Tool
 from rea_edge.toolhost.tables import from_toml
@@ -170,6 +171,17 @@ def test_a_parameter_is_not_named_as_the_id_of_the_call() -> None:
     takes = '[t.parameters]\nrequired = ["request_id"]\nproperties.request_id = { type = "string" }\n'
     with pytest.raises(ToolInvalid, match="stands for the id of the call"):
         of(table("publish = 'a/{request_id}'", takes=takes))
+
+
+@pytest.mark.parametrize(("head", "said", "qos"), [
+    pytest.param("idempotent", "", 1, id="what may be done twice"),
+    pytest.param("once", "", 0, id="what must not"),
+    pytest.param("once", "verify = { tool = 'look', equals = 1 }", 0, id="a probe tells of what is lost, not of two"),
+    pytest.param("once", "qos = 1\nverify = { tool = 'look', equals = 1 }", 1, id="the author takes it upon himself"),
+])  # fmt: skip
+def test_what_acts_once_goes_once_unless_its_declaration_says_otherwise(head: str, said: str, qos: int) -> None:
+    tool = of(table(f"publish = 'a/b'\n{said}", head=f'description = "Do it."\neffect = "{head}"\n'))
+    assert qos_of(tool) == qos
 
 
 def test_a_once_tool_goes_with_qos_0_unless_it_can_be_verified() -> None:
