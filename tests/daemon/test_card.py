@@ -75,7 +75,11 @@ def test_a_sandbox_that_this_kernel_cannot_keep_is_told(store: Store) -> None:
 def test_a_row_of_query_tools_says_what_the_card_says_and_the_declaration(store: Store) -> None:
     found = settings("broker")
     said = row(TURN, found, Approvals(found, "n", store, lambda: 0.0))
-    assert said["cost"] == 2.0 and said["parameters"] == TURN.parameters and not {"source", "command", "needs"} & said.keys()
+    assert (
+        said["cost"] == 2.0
+        and said["parameters"] == TURN.parameters
+        and not {"source", "command", "needs"} & said.keys()
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 100, 150, 400, 1000, 5000])
