@@ -3,9 +3,12 @@
 `tell` and `told` are for any thread; the rest is for the link's.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+
+from msgspec import structs
 
 from rea_edge.mqtt.client import WINDOW
 from rea_edge.mqtt.connection import Connection
@@ -110,6 +113,8 @@ class Feed:
         if out is None:
             self._suspects.clear_all()
             return
+        if (out := _still_of_use(out, time.monotonic())) is None:
+            return
         self.pull_due = out.qos == 0
         connection.send(out, keep=not rows and out.qos > 0)
 
@@ -122,7 +127,8 @@ class Feed:
                 out = self.told.take(room)
             if out is None:
                 return
-            connection.send(out, keep=out.qos > 0)
+            if (fresh := _still_of_use(out, time.monotonic())) is not None:
+                connection.send(fresh, keep=out.qos > 0)
 
     def _send_rows(self, connection: Connection) -> None:
         if not self.more_for(connection):
@@ -151,3 +157,11 @@ class Feed:
         now_s = time.monotonic()
         rows = [out for out in rows if not self._resting.rests(out.row, now_s)]
         return [out for out in rows if out.row is not None or not self._suspects.bad(out.topic)]
+
+
+def _still_of_use(out: Outgoing, now_s: float) -> Outgoing | None:
+    """A message with what is left of its time; None where that is over."""
+    if out.until_s is None:
+        return out
+    left_s = out.until_s - now_s
+    return structs.replace(out, expires_in_s=math.ceil(left_s)) if left_s > 0 else None

@@ -32,7 +32,8 @@ class Incoming(Struct, frozen=True, kw_only=True):
 
 class Outgoing(Struct, frozen=True, kw_only=True):
     """A message to publish. `row` is its number in the outbox, None for what is only told. `urgent`: it goes over the
-    session of the controls where there is one, else before what else was told."""
+    session of the controls where there is one, else before what else was told. `until_s`: by the monotonic clock, when it
+    is of no use any more; it is not sent after that, and what is left is its expiry."""
 
     row: int | None = None
     topic: str
@@ -43,6 +44,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     response_topic: str | None = None
     correlation: bytes | None = None
     urgent: bool = False
+    until_s: float | None = None
 
 
 class Controls(Struct, frozen=True, kw_only=True):

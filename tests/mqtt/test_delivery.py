@@ -1,6 +1,7 @@
 """What goes in and out over a link, on the emulated broker and on Mosquitto, in both protocols."""
 
 import threading
+import time
 
 import pytest
 
@@ -188,3 +189,23 @@ def test_a_message_that_can_never_be_sent_is_reported_and_does_not_block(
         station.wait_empty()
     assert [reason for _, reason in station.published] == [0x90, None]
     assert len(station.ups) == 1
+
+
+def test_what_has_outlived_its_use_is_not_sent_and_the_rest_says_what_is_left(
+    broker: AnyBroker, settings: Settings, protocol: str
+) -> None:
+    sender, receiver = Station(settings(broker.url, "s")), Station(settings(broker.url, "r"), "t/#")
+    now_s = time.monotonic()
+    for payload, until_s in (
+        (b"over", now_s),
+        (b"soon over", now_s + 0.2),
+        (b"of use", now_s + 100.0),
+        (b"always", None),
+    ):
+        sender.link.tell(Outgoing(topic="t/x", payload=payload, until_s=until_s))
+    wait_until(lambda: time.monotonic() > now_s + 0.2, "it is over")
+    with running(receiver), running(sender):
+        receiver.wait_payloads(b"always")
+    assert receiver.payloads == [b"of use", b"always"]
+    if protocol == "5":
+        assert 90 <= (receiver.accepted[0].expires_in_s or 0) <= 100
