@@ -88,6 +88,12 @@ def check_epoch(request: Request, epoch: str) -> None:
         raise RequestRefused("stale_epoch", f"the request is for state {request.epoch}, this node has {epoch}")
 
 
+def check_way(request: Request, node: str) -> None:
+    """Refuse what has come by this node before: it would come again and again."""
+    if node in (request.via or ()):
+        raise RequestRefused("policy_denied", f"via: this has come by {node} already: {' < '.join(request.via or ())}")
+
+
 def check_age(request: Request, what: AgedAs, *, waited_s: float | None, expires: bool, now: float | None) -> None:
     """Refuse what is older on arrival than its `ttl_ms` (rule 4).
 

@@ -224,6 +224,7 @@ class Mailbox:
         if incoming.retained:
             raise RequestRefused("retained_refused", "a request must not be retained: it would come again for ever")
         intake.check_epoch(request, self._store.epoch)
+        intake.check_way(request, self._topics.node)
 
     def _check_age(self, who: str, incoming: Incoming, request: Request, what: intake.AgedAs) -> None:
         if self._signers.signs(who):

@@ -40,6 +40,7 @@ class Topics:
 
     def __init__(self, root: str, node: str) -> None:
         assert is_root(root) and is_name(node), (root, node)
+        self.node = node
         self.base = f"{root}/{node}"
 
     @property

@@ -14,6 +14,7 @@ from rea_edge.records import Args, Done, LimitName, Limits, Mode, Name, Outcome,
 PAYLOAD_MAX = 64 * 1024  # bytes of a request; more is `too_large`
 EventKind = Literal["thought", "call", "result", "check", "note", "end"]
 PUBLISH_MAX = 32 * 1024  # bytes of anything published
+VIA_MAX = 16  # names that a request has come by; more is a circle, or as good as one
 TRACE_MAX = 256  # characters of a trace id: W3C's has 55; it comes back in every state
 
 
@@ -23,7 +24,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     ttl_ms: Annotated[int, Meta(ge=1)] | None = None
     sent_at: str | None = None
     epoch: str | None = None
-    via: Annotated[list[Name], Meta(max_length=16)] | None = None
+    via: Annotated[list[Name], Meta(max_length=VIA_MAX)] | None = None
     trace: Annotated[str, Meta(max_length=TRACE_MAX, pattern=r"^[!-~]*\Z")] | None = None
     meta: Args = field(default_factory=dict)
     sig: str | None = None
