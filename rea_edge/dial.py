@@ -52,6 +52,12 @@ def device_settings(broker: Broker, node_id: str) -> LinkSettings:
     return structs.replace(own, packet_max=DEVICE_PACKET_MAX, reconnect_max_s=max(DEVICE_REST_S, own.reconnect_min_s))
 
 
+def peers_client_id(node_id: str) -> str:
+    """The client id of a node's connection to its peers. Nothing is kept for it, so each start takes another: two nodes of
+    one name must not end each other's."""
+    return f"{node_id}.peers-{os.urandom(4).hex()}"
+
+
 def person_client_id(who: str) -> str:
     """A client id nobody else has: two commands of one person must not take each other's connection over."""
     return f"{who}-{os.urandom(6).hex()}"

@@ -72,13 +72,25 @@ from rea_edge.records import (
     Wait,
 )
 
-Word = Literal["ok", "failed", "unknown"]
+Word = Literal["ok", "failed", "denied", "unknown"]
 MALFORMED_IN_A_ROW = 3
 STRIKES = 3
 UNANSWERED_IN_A_ROW = 8  # whatever the shell hopes for: a run does not turn for ever around an endpoint
 # A `once` call that ended in one of these ways may have taken effect all the same.
 OPEN_ENDS = frozenset(
-    {"timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone", "broker_gone", "unknown"}
+    {
+        "timeout",
+        "cancelled",
+        "memory",
+        "cpu",
+        "output",
+        "crashed",
+        "bad_result",
+        "host_gone",
+        "broker_gone",
+        "unknown",
+        "unclear",
+    }  # fmt: skip
 )
 
 
@@ -307,7 +319,7 @@ def _refused(run: Run, event: Refused, code: Code = "policy_denied") -> Run:
 def _returned(run: Run, event: Returned) -> Run:
     head, *rest = run.open
     ok = isinstance(event.result, Ok)
-    word: Word = "ok" if ok else "unknown" if event.unknown else "failed"
+    word: Word = "ok" if ok else "unknown" if event.unknown else _failure(event.result)
     free = taint.in_result(run, head, event.result)
     text = context.observation(event.result, free=free)
     run = changed(
@@ -330,6 +342,11 @@ def _returned(run: Run, event: Returned) -> Run:
     return told_result(run, head, _observed(run, event.result, free=free))
 
 
+def _failure(result: Result) -> Word:
+    """Whoever carries a call out may have a gate of his own."""
+    return "denied" if isinstance(result, Fault) and result.fault == "denied" else "failed"
+
+
 def _observed(run: Run, result: Result, *, free: bool) -> str:
     """A result for the model. What a tool said itself stays; all other failures are words of ours."""
     if isinstance(result, Fault) and result.fault != "tool_error":
@@ -344,6 +361,8 @@ def _end_of_call(run: Run, event: Returned) -> Ended:
             return Ended(outcome="achieved", answer="")
         case Fault(fault="busy", message=message):
             return failed(run, "busy", message)
+        case Fault(fault="denied", message=message):
+            return failed(run, "policy_denied", message)
         case Fault(message=message):
             return failed(run, "outcome_unknown" if event.unknown else "tool_failed", message)
         case _:

@@ -6,7 +6,7 @@ events to `tell`.
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import msgspec
@@ -166,7 +166,7 @@ class Report:
             return self._settled(row, settled, ms)
         code = run.ended.error or "internal"
         message = cut(run.ended.reason, TEXT_MAX) or run.ended.outcome
-        error = ErrorBody(code=code, message=message, retryable=code == "busy")
+        error = ErrorBody(code=code, message=message, retryable=code == "busy", fault=_fault_of(returned))
         return Reply(for_="call", id=row.id, error=error, ms=ms, at=self.at())
 
     def _settled(self, row: RunRow, done: Done, ms: int | None) -> Reply:
@@ -192,6 +192,14 @@ class Report:
     def _put_reply(self, tx: Transaction, row: RunRow, run: Run, reply: Reply) -> None:
         topic = run.job.response_topic or self._topics.reply(row.who, row.id)
         tx.put("reply", topic, msgspec.json.encode(reply), correlation=run.job.correlation or None)
+
+
+def _fault_of(returned: Sequence[Returned]) -> str | None:
+    match returned[-1].result if returned else None:
+        case Fault(fault=name):
+            return name
+        case _:
+            return None
 
 
 def state_word(run: Run) -> State:

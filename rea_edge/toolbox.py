@@ -51,6 +51,20 @@ class Carrier(Port):
     def attempt(self, attempt: Attempt) -> Result: ...
 
 
+class Elsewhere(Port):
+    """Tools that are not loaded here, and come and go while the node runs."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Those that may be called now."""
+        ...
+
+    @property
+    def withheld(self) -> Mapping[str, str]:
+        """The others, each with the reason."""
+        ...
+
+
 class Hosted:
     """Tools that are code: their calls run in the tool host."""
 
@@ -63,16 +77,31 @@ class Hosted:
 
 class Toolbox:
     """The tools of a node by name. `carriers` are there for the kind of each of them, `devices` for all sets of tools
-    that are in use."""
+    that are in use; `elsewhere` has the tools of others."""
 
     def __init__(
-        self, carriers: Mapping[ToolKind, Carrier], tools: Sequence[Tool], devices: "Devices | None" = None
+        self,
+        carriers: Mapping[ToolKind, Carrier],
+        tools: Sequence[Tool],
+        devices: "Devices | None" = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self._loaded: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self._elsewhere = elsewhere
         self.latencies = Latencies()
         self._carriers = carriers
-        known = devices or Devices()
-        self._queues: dict[str, Queue] = {name: known.queue(name) for name in map(device_of, tools)}
+        self._devices = devices or Devices()
+        self._queues: dict[str, Queue] = {name: self._devices.queue(name) for name in map(device_of, tools)}
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """Those that may be called now."""
+        return self._loaded if self._elsewhere is None else {**self._loaded, **self._elsewhere.tools}
+
+    @property
+    def withheld(self) -> Mapping[str, str]:
+        """Tools that are configured and may not be called now, each with the reason."""
+        return {} if self._elsewhere is None else self._elsewhere.withheld
 
     @property
     def tools_hash(self) -> str:
@@ -103,7 +132,8 @@ class Toolbox:
             return fault("unknown_tool", f"there is no tool {tool_name!r}")
         deadline = time.monotonic() + seconds
         stop = cancel or threading.Event()
-        with self._queues[device_of(tool)].turn(tool.effect == "read", deadline, stop) as ours:
+        queue = self._queues.setdefault(device_of(tool), self._devices.queue(device_of(tool)))
+        with queue.turn(tool.effect == "read", deadline, stop) as ours:
             if ours and starting is not None and not starting():
                 return fault("cancelled", "it was cancelled before it started")
             if ours:

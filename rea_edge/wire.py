@@ -141,6 +141,7 @@ class ErrorBody(Published, frozen=True, kw_only=True):
     code: Code
     message: str
     retryable: bool = False
+    fault: str | None = None  # of a call that has run: how it failed, by the names of `toolhost.faults`
 
 
 class Reply(Published, frozen=True, kw_only=True):

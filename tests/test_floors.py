@@ -34,6 +34,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "markup",
         "visible",
         "members",
+        "pins",
     ),
     (
         "taint",
@@ -90,6 +91,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "endpoints",
         "runner",
         "dial",
+        "peers",
     ),
     ("exam", "daemon", "client", "screen", "decide", "workbench", "pytest_plugin"),
     ("demo", "cli"),

@@ -527,6 +527,7 @@ def test_a_direct_call_is_a_run_of_one_call(
 def test_every_way_a_tool_can_fail_is_known_to_have_run_or_not() -> None:
     sure = {"tool_error", "unconfined", "missing_program", "bad_args", "unknown_tool", "no_host", "busy"}
     sure |= {"no_broker", "offline", "denied_by_broker", "not_sent"}
+    sure |= {"denied", "refused"}
     assert {*get_args(FaultName), "unknown"} - OPEN_ENDS == sure
 
 

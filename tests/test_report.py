@@ -34,7 +34,7 @@ def ended(answer: str, reason: str, args: Args, calls: int = 1) -> Run:
 
 def test_a_refusal_has_every_key_also_where_it_is_false_or_null() -> None:
     said = msgspec.to_builtins(REPORT.refused("task", None, "busy", "later", True))
-    error = {"code": "busy", "message": "later", "retryable": True}
+    error = {"code": "busy", "message": "later", "retryable": True, "fault": None}
     assert said == {
         "for": "task", "id": None, "ok": False, "data": None, "error": error, "next": None, "ms": None, "at": None,
     }  # fmt: skip

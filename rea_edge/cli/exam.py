@@ -20,6 +20,7 @@ from rea_edge.endpoints import client_of
 from rea_edge.errors import EndpointFailed, OperatorError
 from rea_edge.exam import Candidate, Question, Result, examine, questions
 from rea_edge.marks import FILE, Marks, Score, keep
+from rea_edge.peers import accepted_tools
 from rea_edge.probe import Profile, probe
 from rea_edge.records import Protocol, Tool
 from rea_edge.report import rfc3339
@@ -132,4 +133,4 @@ def _tools(settings: Settings) -> list[Tool]:
             host.stop(0.0)
     if loaded.faults:
         raise OperatorError(f"a tool file does not load: {loaded.faults[0]}")
-    return sorted(loaded.tools, key=lambda tool: tool.name)
+    return sorted([*loaded.tools, *accepted_tools(settings)], key=lambda tool: tool.name)

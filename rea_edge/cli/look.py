@@ -25,6 +25,7 @@ from rea_edge.errors import ConfigInvalid, EndpointFailed, NodeSilent, RequestRe
 from rea_edge.journal import readable
 from rea_edge.marks import marks_of
 from rea_edge.members import INSTEAD
+from rea_edge.peers import accepted_tools, watched_in
 from rea_edge.probe import Profile, probe
 from rea_edge.records import Tool
 from rea_edge.replay import read_again
@@ -135,12 +136,16 @@ def _tools(settings: Settings, into: list[Tool]) -> Iterator[Found]:
             loaded = host.start()
         finally:
             host.stop(0.0)
-    tools, unfit = usable(loaded.tools, settings.broker.root)
+    own, unfit = usable(loaded.tools, settings.broker.root)
+    tools = [*own, *accepted_tools(settings)]
     into += tools
     for fault in (*loaded.faults, *unfit):
         yield Found("tool file", False, fault)
     for unmet in lacking(tools, settings.tools.user):
         yield Found("sandbox", False, unmet)
+    for one in watched_in(settings, settings.node.id):
+        for fault in one.standing(due=False).faults:
+            yield Found("peer", False, fault)
     for fault in misnamed(settings, {tool.name: tool for tool in tools}):
         yield Found("tool names", False, fault)
     for tool in tools:

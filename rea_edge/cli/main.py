@@ -41,7 +41,9 @@ def main(words: Sequence[str]) -> int:
     except (ValueError, msgspec.MsgspecError) as exc:
         return _fail(args, "usage", exc, EX_USAGE)
     except KeyboardInterrupt:
-        at_node = "" if args.command in {"demo", "check", "release"} else "; what was accepted goes on at the node"
+        at_node = (
+            "" if args.command in {"demo", "check", "release", "peers"} else "; what was accepted goes on at the node"
+        )
         return _fail(args, "interrupted", f"interrupted{at_node}", EX_INTERRUPTED)
 
 
@@ -67,6 +69,10 @@ def _run(args: argparse.Namespace, screen: Screen) -> int:
             from rea_edge.cli import release
 
             return release.run(args, screen)
+        case "peers":
+            from rea_edge.cli import peers
+
+            return peers.run(args, screen)
         case "demo":
             from rea_edge import demo
 

@@ -13,6 +13,7 @@ from rea_edge.config.settings import (
     Log,
     Memory,
     Node,
+    Peer,
     Queue,
     Secret,
     Settings,
@@ -22,7 +23,7 @@ from rea_edge.config.settings import (
 from rea_edge.config.shipped import shipped_names, tool_files
 
 __all__ = [
-    "DEFAULT_FILE", "Access", "Broker", "Endpoint", "Log", "Memory", "Node", "Queue", "Secret", "Settings",
+    "DEFAULT_FILE", "Access", "Broker", "Endpoint", "Log", "Memory", "Node", "Peer", "Queue", "Secret", "Settings",
     "TaskLimits", "TaskType", "config_hash", "default_id", "load", "public", "renewed", "shipped_names",
     "tool_files",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from rea_edge.allowance import Allowance
+from rea_edge.config.peers import check_peers
 from rea_edge.config.settings import (
     Access,
     Broker,
@@ -21,6 +22,7 @@ from rea_edge.config.settings import (
     Log,
     Memory,
     Node,
+    Peer,
     Queue,
     Secret,
     Sending,
@@ -71,6 +73,7 @@ class _File(Table, frozen=True):
     secrets: dict[str, Path] = field(default_factory=dict)
     task: dict[str, dict[str, object]] = field(default_factory=dict)
     gate: dict[str, dict[str, object]] = field(default_factory=dict)
+    peer: dict[str, dict[str, object]] = field(default_factory=dict)
     log: Log = Log()
 
 
@@ -79,7 +82,7 @@ _T = TypeVar("_T", bound=Struct)
 
 def settings(keys: dict[str, object]) -> Settings:
     """Check one table tree and give its settings; what depends on the machine is still empty (see `load`)."""
-    found, task_types, gates = _shaped(keys)
+    found, task_types, gates, peers = _shaped(keys)
     checked = Settings(
         node=found.node,
         broker=found.broker,
@@ -99,6 +102,7 @@ def settings(keys: dict[str, object]) -> Settings:
         access=found.access,
         task_types=task_types,
         gates={name: _rule(gate, f"gate.{name}") for name, gate in gates.items()},
+        peers=peers,
         log=found.log,
     )
     check_node(checked.node.id, "node.id")
@@ -107,6 +111,7 @@ def settings(keys: dict[str, object]) -> Settings:
     _check_access(checked.access)
     _check_approvers(checked)
     _check_limits(checked)
+    check_peers(checked.peers)
     return checked
 
 
@@ -157,7 +162,9 @@ def check_broker(broker: Broker, table: str = "broker") -> None:
         raise ConfigInvalid(f"{table}.password_file", "needs a username")
 
 
-def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType], dict[str, NodeGate]]:
+def _shaped(
+    keys: dict[str, object],
+) -> tuple[_File, dict[str, TaskType], dict[str, NodeGate], dict[str, Peer]]:
     found = convert(keys, _File)
     for key in found.secrets:
         if not _SECRET.fullmatch(key):
@@ -167,7 +174,9 @@ def _shaped(keys: dict[str, object]) -> tuple[_File, dict[str, TaskType], dict[s
             check_tool(name, "")
             check_pairs(gate.get("ranges"))
     task_types = {name: convert(table, TaskType, f"task.{name}") for name, table in found.task.items()}
-    return found, task_types, {name: convert(table, NodeGate, f"gate.{name}") for name, table in found.gate.items()}
+    gates = {name: convert(table, NodeGate, f"gate.{name}") for name, table in found.gate.items()}
+    peers = {name: convert(table, Peer, f"peer.{name}") for name, table in found.peer.items()}
+    return found, task_types, gates, peers
 
 
 def _rule(gate: NodeGate, place: str) -> Rule:

@@ -47,6 +47,7 @@ def public(settings: Settings) -> dict[str, object]:
             for name, kind in sorted(settings.task_types.items())
         },
         "gate": {name: _rule(rule) for name, rule in sorted(settings.gates.items())},
+        "peer": {name: _some(one, "tools", "effect", "timeout_s") for name, one in sorted(settings.peers.items())},
         "log": _some(settings.log, "level"),
         "config_hash": config_hash(settings),
     }

@@ -10,6 +10,7 @@ import msgspec
 from rea_edge.config.checks import check_broker, check_shape, secret_files, settings
 from rea_edge.config.document import documents, is_bare, merged, short_text
 from rea_edge.config.keys import signing_keys
+from rea_edge.config.peers import check_not_oneself
 from rea_edge.config.prompts import shipped_prompts
 from rea_edge.config.settings import Broker, Endpoint, Node, Secret, Settings, TaskType
 from rea_edge.errors import ConfigInvalid
@@ -45,9 +46,11 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
     keys = signing_keys(found.access.keys, folder)
     endpoints = tuple(_with_key(index, one, credentials) for index, one in enumerate(found.endpoints))
     _need_prompts(found.task_types)
+    node = _settled(found.node, broker.username, environ)
+    check_not_oneself(found.peers, node.id, broker.root)
     return msgspec.structs.replace(
         found,
-        node=_settled(found.node, broker.username, environ),
+        node=node,
         broker=broker,
         endpoints=endpoints,
         tool_secrets=tool_secrets(secret_files(tables), credentials),

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field, structs
 
 from rea_edge.allowance import Allowance
 from rea_edge.fairness import Paces
-from rea_edge.records import Limits, Mode, Name, Protocol, Rule
+from rea_edge.records import EffectClass, Limits, Mode, Name, Protocol, Rule
 from rea_edge.rules import Wanted
 
 Seconds = Annotated[float, Meta(ge=0.1, le=86_400)]
@@ -235,6 +235,25 @@ class TaskType(Table, frozen=True):
     limits: TaskLimits = TaskLimits()
 
 
+class Peer(Table, frozen=True):
+    """`[peer.NAME]`: tools of another node of ours, offered here as `NAME__tool`. What is not named is not looked for."""
+
+    tools: Annotated[tuple[str, ...], Meta(min_length=1, max_length=32)]
+    # by their names there; offered once `rea-edge peers accept NAME` has pinned what its card says of them
+    node: Name | None = None
+    # its id; default: NAME
+    root: str | None = None
+    # first levels of its topics, on our broker; default: those of [broker]
+    effect: dict[str, EffectClass] = field(default_factory=dict)
+    # tool = its effect; the stricter of this and the card counts, and without it `once`: a card is nobody's word but its own
+    timeout_s: dict[str, Annotated[float, Meta(ge=0.1, le=3_600)]] = field(default_factory=dict)
+    # tool = seconds for its answer; default: as its card says and 5 for the way. One that waits for a person needs more
+
+    def id_of(self, name: str) -> str:
+        """The id of the node that this configuration calls `name`."""
+        return self.node or name
+
+
 class Log(Table, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     # debug also shows payloads
@@ -265,6 +284,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     task_types: dict[str, TaskType] = field(default_factory=dict)
     gates: dict[str, Rule] = field(default_factory=dict)
     # by tool; what its declaration says holds as well
+    peers: dict[str, Peer] = field(default_factory=dict)
+    # other nodes whose tools are offered here, by the name in front of these
     log: Log = Log()
     files: tuple[Path, ...] = ()
     # what was read, in order: the file and its conf.d

@@ -40,8 +40,16 @@ def told(tool: Tool, settings: Settings, approvals: Approvals) -> Whole:
         "risk": approval.RISK[tool.effect],
         "description": tool.description,
         "parameters": tool.parameters,
+        **({} if tool.returns is None else {"returns": tool.returns}),
+        "takes_s": takes_s(tool, approvals),
         **{key: value for key, value in said.items() if value},
     }
+
+
+def takes_s(tool: Tool, approvals: Approvals) -> float:
+    """The most that a call may take, for who waits for its end."""
+    needed = approvals.terms(tool.name, {tool.name: tool})
+    return tool.timeout_s * (tool.retries + 1) + (0.0 if needed.confirm == "never" else needed.seconds)
 
 
 def row(tool: Tool, settings: Settings, approvals: Approvals) -> Args:
@@ -54,7 +62,7 @@ def row(tool: Tool, settings: Settings, approvals: Approvals) -> Args:
 def fitted(card: Whole, tools: Sequence[Whole]) -> bytes:
     """The card with these tools, in one message. Where they do not fit, `query tools` has the rest: first their words
     and schemas are left out, then all but their names, then those that come last."""
-    brief = [{key: one[key] for key in one if key not in ("description", "parameters")} for one in tools]
+    brief = [{key: one[key] for key in one if key not in ("description", "parameters", "returns")} for one in tools]
     names = [{"name": one["name"]} for one in tools]
     for shown in (tools, brief, names):
         cut = {} if shown is tools else {"cut": "the whole of the tools is in query tools"}

@@ -29,6 +29,7 @@ class NodeDesk:
         *,
         settings: Callable[[], Settings],
         tools: Callable[[], Mapping[str, Tool]],
+        withheld: Callable[[], Mapping[str, str]],
         waiting: Waiting,
         life: Life,
         spending: Spending,
@@ -40,6 +41,7 @@ class NodeDesk:
     ) -> None:
         self._in_force = settings
         self._tools = tools
+        self._withheld = withheld
         self._waiting = waiting
         self._life = life
         self._spending = spending
@@ -86,6 +88,8 @@ class NodeDesk:
         # Compiled at the first call: a node that only waits has not paid for it.
         from rea_edge import schema
 
+        if (why := self._withheld().get(tool)) is not None:
+            raise RequestRefused("policy_denied", why)
         found = self._tools().get(tool)
         if found is None:
             known = ", ".join(sorted(self._tools())[:40]) or "none"

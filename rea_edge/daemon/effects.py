@@ -175,6 +175,8 @@ class NodeEffects:
 
     def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
         job, call, tools = run.job, act.call, self.toolbox.tools
+        if (why := self.toolbox.withheld.get(call.name)) is not None:
+            return why
         for effects in self._both():
             if (why := effects.forbidden(job, call, self.effect(call, act.effect), tools)) is not None:
                 return why

@@ -1,5 +1,4 @@
-"""The tools of one configuration as they were loaded: what carries them out, the toolbox over it, what was wrong. No
-policy."""
+"""The tools of one configuration: what carries them out, the toolbox over it, what is wrong with them. No policy."""
 
 import logging
 import threading
@@ -18,19 +17,28 @@ from rea_edge.toolhost.probes import usable
 
 if TYPE_CHECKING:
     from rea_edge.mqtt.exchange import Exchange
+    from rea_edge.peers import Peers
 
 log = logging.getLogger("rea_edge.node")
 
 
 class Common:
     """What all sets of tools of a daemon have in common, for as long as it runs. Thread-safe. `link` tells of the node's
-    own connection to the broker."""
+    own connection to the broker, `now` gives trusted wall seconds or None; `changed()` is called when other tools are
+    there than before."""
 
-    def __init__(self, broker: Broker, node: str, link: Callable[[], LinkState]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        node: str,
+        link: Callable[[], LinkState],
+        now: Callable[[], float | None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.node, self.now, self.changed = node, now, changed
         self.hosts = Hosts()
         self.devices = Devices()
         self._broker = broker
-        self._node = node
         self._link = link
         self._lock = threading.Lock()
         self._exchange: Exchange | None = None
@@ -42,7 +50,7 @@ class Common:
 
         with self._lock:
             if self._exchange is None:
-                client_id = node_client_id(self._broker, self._node)
+                client_id = node_client_id(self._broker, self.node)
                 self._exchange = Exchange(device_settings(self._broker, client_id), self._link)
             return self._exchange
 
@@ -64,6 +72,7 @@ class Equipment:
         self._settings = settings
         self._common = common
         self._host = host_of(settings, settings.node.state_dir, common.hosts)
+        self._peers: Peers | None = None
         self.toolbox = Toolbox({}, ())
         self._found: tuple[str, ...] = ()
 
@@ -73,29 +82,39 @@ class Equipment:
         tools, unfit = usable(loaded.tools, self._settings.broker.root)
         for fault in (*loaded.faults, *unfit):
             log.error("event=tool_fault detail=%r", fault)
-        self.toolbox = Toolbox(self._carriers({tool.kind for tool in tools}), tools, self._common.devices)
+        self._peers = self._other_nodes()
+        carriers = self._carriers({tool.kind for tool in tools})
+        self.toolbox = Toolbox(carriers, tools, self._common.devices, self._peers)
         self._found = (
             *loaded.faults,
             *unfit,
             *lacking(tools, self._settings.tools.user),
-            *misnamed_tools(self._settings, self.toolbox.tools),
+            *misnamed_tools(self._settings, self.toolbox.tools, self.toolbox.withheld),
         )
         return (*loaded.faults, *unfit)
 
     @property
     def idle(self) -> bool:
-        """No call is under way in the host."""
-        return self._host.idle
+        """No call is under way in the host, or at another node."""
+        return self._host.idle and (self._peers is None or self._peers.idle)
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What the loading found, and what hinders all tools of a kind now."""
+        """What the loading found, and what hinders tools now."""
         why = self._common.forbidden
-        return (*self._found, *([f"MQTT tools cannot be called: {why}"] if why else []))
+        of_peers = self._peers.faults if self._peers is not None else []
+        return (*self._found, *([f"MQTT tools cannot be called: {why}"] if why else []), *of_peers)
+
+    def turn(self) -> None:
+        """Take in what a person has accepted of other nodes since."""
+        if self._peers is not None:
+            self._peers.turn()
 
     def stop(self) -> None:
-        """End the host and everything below it, at once."""
+        """End the host and everything below it, and what is under way at other nodes, at once."""
         self._host.stop(0.0)
+        if self._peers is not None:
+            self._peers.stop()
 
     def _carriers(self, kinds: Set[ToolKind]) -> dict[ToolKind, Carrier]:
         carriers = carriers_of(self._host)
@@ -103,4 +122,17 @@ class Equipment:
             from rea_edge.exchanged import Exchanged
 
             carriers["mqtt"] = Exchanged(self._common.exchange(), self._settings.broker.root)
+        if self._peers is not None:
+            carriers["node"] = self._peers
         return carriers
+
+    def _other_nodes(self) -> "Peers | None":
+        """Those that the settings name, listened to from now on. A set of tools has them for itself: another one may know
+        other peers, or have accepted other tools of theirs."""
+        if not self._settings.peers:
+            return None
+        from rea_edge.peers import Peers  # a node without any does not pay for them
+
+        peers = Peers(self._settings, self._common.node, self._common.now, self._common.changed)
+        peers.start()
+        return peers

@@ -69,7 +69,7 @@ class InForce:
         self._halt = halt
         self._lived_s = lived_s
         self._unused = unused
-        self._starts, self._common = Starts(store, clock), Common(settings.broker, name, link)
+        self._starts, self._common = Starts(store, clock), Common(settings.broker, name, link, clock.now, unused)
         self._lock = threading.Lock()
         self._older: list[Outfit] = []
         self._loading: Equipment | None = None
@@ -126,6 +126,7 @@ class InForce:
 
     def turn(self) -> None:
         """End the older ones that nobody uses any more; what is used for too long gives way to the newest."""
+        self._newest.equipment.turn()
         now_s = time.monotonic()
         with self._lock:
             for place, outfit in enumerate(reversed(self._older)):

@@ -33,6 +33,7 @@ class News:
         self._refresh_due_s = float("inf")
         self._told_status: tuple[StateWord, tuple[str, ...]] | None = None
         self._told_exam: int | None = None
+        self._told_tools = ""
 
     def births(self) -> list[Outgoing]:
         self._told_status = (self._health.state(), tuple(self._health.faults()))
@@ -46,7 +47,8 @@ class News:
         """Say what is due: health once a minute, status and card where they changed."""
         self.tell_status_if_changed()
         # An exam runs in a process of its own: what it leaves in the state folder is all that we hear of it.
-        if self._post().state.connected and marks.stamp(self._state_dir) != self._told_exam:
+        news = (marks.stamp(self._state_dir), self._view.tools_hash) != (self._told_exam, self._told_tools)
+        if self._post().state.connected and news:
             self._post().tell(self._card())
         now_s = time.monotonic()
         if now_s >= self._refresh_due_s and self._post().state.connected:
@@ -69,7 +71,7 @@ class News:
                 self._post().tell(out)
 
     def _card(self) -> Outgoing:
-        self._told_exam = marks.stamp(self._state_dir)
+        self._told_exam, self._told_tools = marks.stamp(self._state_dir), self._view.tools_hash
         return self._retained("card", self._view.card(), STATE_KEEP_S)
 
     def _status(self, state: StateWord) -> Outgoing:

@@ -223,6 +223,7 @@ class Node:
         desk = NodeDesk(
             settings=lambda: self._in_force.settings,
             tools=lambda: self._in_force.effects.toolbox.tools,
+            withheld=lambda: self._in_force.effects.toolbox.withheld,
             waiting=self._waiting,
             life=self._life,
             spending=self._spending,

@@ -65,6 +65,10 @@ class View:
         self._approvals = approvals
         self._hash_of: tuple[Settings, str] | None = None
 
+    @property
+    def tools_hash(self) -> str:
+        return self._tools_hash()
+
     def status(self, state: StateWord) -> NodeStatus:
         return NodeStatus(
             state=state,

@@ -22,6 +22,17 @@
 | `denied_by_broker` | an MQTT tool: the broker refused a topic or a message; the device heard nothing |
 | `not_sent` | an MQTT tool: it was cancelled before anything was sent |
 | `busy` | the tool's device was not free within the caller's time |
+
+And of a tool of another node:
+
+| fault | means |
+| --- | --- |
+| `unknown` | that node says that nobody knows whether it took effect |
+| `unclear` | that node's answer does not say whether it had started |
+| `denied` | its gate, or a person there, said no: nothing had run |
+| `refused` | it took the request for a bad or a late one: nothing had run |
+
+and `offline`, `no_broker`, `denied_by_broker` and `not_sent` as of an MQTT tool.
 """
 
 from typing import Literal
@@ -31,7 +42,7 @@ from rea_edge.records import Fault
 FaultName = Literal[
     "tool_error", "timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone",
     "unconfined", "missing_program", "bad_args", "unknown_tool", "no_host", "busy",
-    "broker_gone", "no_broker", "offline", "denied_by_broker", "not_sent",
+    "broker_gone", "no_broker", "offline", "denied_by_broker", "not_sent", "unknown", "unclear", "denied", "refused",
 ]  # fmt: skip
 
 LONGEST_MESSAGE = 500

@@ -77,10 +77,19 @@ def fail() -> str:
 class House:
     """One node. `start` runs its daemon, `kill` is SIGKILL; the folder and the topics stay the same between."""
 
-    def __init__(self, folder: Path, broker_url: str, *, protocol: str = "auto", extra: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        broker_url: str,
+        *,
+        protocol: str = "auto",
+        extra: str = "",
+        node: str = "n1",
+        root: str | None = None,
+    ) -> None:
         self.folder = folder
-        self.root = f"t{secrets.token_hex(4)}/v1"
-        self.node = "n1"
+        self.root = root or f"t{secrets.token_hex(4)}/v1"
+        self.node = node
         self.ledger_file = folder / "ledger"
         self.log = folder / "daemon.log"
         self._broker = broker_url

@@ -1,0 +1,185 @@
+"""`rea-edge peers`: other nodes whose tools are offered here, and `peers accept`, a person's word for what a card says."""
+
+import argparse
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from rea_edge.config import DEFAULT_FILE, Settings, load
+from rea_edge.config.peers import name_here
+from rea_edge.dial import link_settings, person_client_id
+from rea_edge.errors import NodeSilent, OperatorError, ToolInvalid
+from rea_edge.mqtt import Incoming, Link, Session
+from rea_edge.peers import Watched, pins_folder, watched_in, write_pin
+from rea_edge.pins import Declaration, Pin, changed_keys, shown, tool_of
+from rea_edge.records import Args
+from rea_edge.report import rfc3339
+from rea_edge.screen import Screen
+
+BROKER_S = 8.0
+SEEN_S = 3.0  # for cards and statuses to come; a broker sends what is retained at once
+
+
+def run(args: argparse.Namespace, screen: Screen) -> int:
+    """Exit 0 where the broker has answered, and for `accept` where all of the peer's tools are pinned now."""
+    file = Path(args.config) if args.config else DEFAULT_FILE
+    settings = load(file, os.environ)
+    if args.action is None:
+        return _list(settings, args, screen)
+    if args.peer not in settings.peers:
+        known = ", ".join(settings.peers) or "none"
+        raise ValueError(f"peers accept takes the NAME of a [peer.NAME] in {file}; there are {known}")
+    return _accept(settings, args, screen)
+
+
+def _list(settings: Settings, args: argparse.Namespace, screen: Screen) -> int:
+    with _looked_at(watched_in(settings, settings.node.id), settings) as watched:
+        rows = [_row(one) for one in watched]
+    if args.json:
+        screen.say(msgspec.json.encode(rows).decode())
+        return 0
+    for row, one in zip(rows, watched, strict=True):
+        since = f"accepted {one.pin.at}" if one.pin is not None else "not accepted"
+        screen.say(f"{one.name}: {one.node}, {row['state']}, {since}")
+        for tool in one.peer.tools:
+            screen.say(f"  {name_here(one.name, tool)}: {_tool_words(one, tool)}")
+        for fault in one.standing(due=True).faults:
+            screen.say(f"  {screen.paint(fault, 'yellow')}")
+    if not rows:
+        screen.say("no other nodes: there is no [peer.NAME] in the configuration")
+    return 0
+
+
+def _accept(settings: Settings, args: argparse.Namespace, screen: Screen) -> int:
+    chosen = [one for one in watched_in(settings, settings.node.id) if one.name == args.peer]
+    with _looked_at(chosen, settings) as (one,):
+        declared = _all_declared(one)
+    old = one.pin.tools if one.pin is not None else {}
+    assert one.card is not None
+    pin = Pin(
+        node=one.node, root=one.root, at=rfc3339(time.time()), tools_hash=one.card.tools_hash, tools=declared
+    )  # fmt: skip
+    if not args.json:
+        for tool, said in declared.items():
+            _show(screen, one, tool, said, old.get(tool))
+    file = write_pin(pins_folder(settings), one.name, pin)
+    if args.json:
+        screen.say(msgspec.json.encode({"peer": one.name, "file": str(file), **structs.asdict(pin)}).decode())
+    else:
+        screen.say(f"accepted, in {file}; a daemon that runs takes it up within some seconds")
+    return 0
+
+
+def _all_declared(one: Watched) -> dict[str, Declaration]:
+    """What the card says of every tool that is named. Raises OperatorError where one of them cannot be accepted."""
+    card = one.card
+    if card is None:
+        raise OperatorError(one.standing(due=True).faults[0])
+    if card.cut:
+        raise OperatorError(f"peer {one.name}: its card does not hold its tools, for they are too many for one message")
+    wrong = [f"{tool} {card.wrong[tool]}" for tool in one.peer.tools if tool in card.wrong]
+    wrong += [f"{tool} is not there" for tool in one.peer.tools if tool not in card.wrong and tool not in card.tools]
+    wrong += [why for tool, declared in card.tools.items() if (why := _unusable(one, tool, declared))]
+    if wrong:
+        raise OperatorError(f"peer {one.name}: {'; '.join(wrong)}; nothing was accepted")
+    return {tool: card.tools[tool] for tool in one.peer.tools}
+
+
+def _unusable(one: Watched, tool: str, declared: Declaration) -> str | None:
+    try:
+        tool_of(declared, one.terms(tool))
+    except ToolInvalid as exc:
+        return str(exc)
+    return None
+
+
+def _show(screen: Screen, one: Watched, tool: str, said: Declaration, old: Declaration | None) -> None:
+    """What is about to be accepted, as data: nothing that a card says may move the terminal."""
+    screen.say(f"{name_here(one.name, tool)}: {_effect_words(one, tool, said)}")
+    screen.say(f"  it says: {msgspec.json.encode(shown(said.description, 300)).decode()}")
+    screen.say(f"  parameters: {shown(msgspec.json.encode(said.parameters).decode(), 2000)}")
+    if said.confirm != "never":
+        screen.say(f"  a person there must say yes to it (confirm = {said.confirm}): give it time by timeout_s")
+    if old is None:
+        screen.say("  new")
+    elif changed := changed_keys(old, said):
+        screen.say(screen.paint(f"  changed since it was accepted: {', '.join(changed)}", "yellow"))
+
+
+def _effect_words(one: Watched, tool: str, said: Declaration) -> str:
+    pinned = one.peer.effect.get(tool)
+    if pinned is None and said.effect != "once":
+        return f'taken for once; its card says {said.effect}: to go by that, effect = {{ {tool} = "{said.effect}" }}'
+    return f"{said.effect} by its card" + (f", {pinned} here; the stricter counts" if pinned else "")
+
+
+def _tool_words(one: Watched, tool: str) -> str:
+    said = one.pin.tools.get(tool) if one.pin is not None else None
+    if said is None:
+        return "not accepted"
+    wrong = one.differences().get(tool)
+    return wrong if wrong is not None else f"as accepted; {_effect_words(one, tool, said)}"
+
+
+def _row(one: Watched) -> Args:
+    standing = one.standing(due=True)
+    return {
+        "peer": one.name,
+        "node": one.node,
+        "state": one.state or "unknown",
+        "accepted": one.pin.at if one.pin is not None else None,
+        "tools": [
+            {
+                "name": called,
+                "tool": tool,
+                "accepted": one.pin is not None and tool in one.pin.tools,
+                "changed": one.differences().get(tool),
+                "effect": standing.tools[called].effect if called in standing.tools else None,
+            }
+            for called, tool in one.called.items()
+        ],
+        "faults": list(standing.faults),
+    }
+
+
+@contextmanager
+def _looked_at(watched: Sequence[Watched], settings: Settings) -> Iterator[Sequence[Watched]]:
+    """The peers with what the broker keeps of them. Raises NodeSilent where it does not answer."""
+    changed, up = threading.Condition(), threading.Event()
+
+    def hear(incoming: Incoming) -> bool:
+        with changed:
+            for one in watched:
+                one.hear(incoming.topic, incoming.payload)
+            changed.notify_all()
+        return True
+
+    def on_up(session: Session) -> tuple[()]:
+        up.set()
+        return ()
+
+    link = Link(
+        link_settings(settings.broker, person_client_id("peers"), session_expiry_s=0),
+        subscriptions=tuple(dict.fromkeys(topic for one in watched for topic in one.topics_heard[:2])),
+        accept=hear,
+        pull=lambda limit: (),
+        published=lambda out, reason: None,
+        before_connect=lambda: None,
+        on_up=on_up,
+        on_down=lambda reason: None,
+    )
+    link.start()
+    try:
+        if watched and not up.wait(BROKER_S):
+            raise NodeSilent(f"{settings.broker.url} does not answer: {link.state.last_error or 'silence'}")
+        with changed:
+            changed.wait_for(lambda: all(one.looked for one in watched), SEEN_S)
+    finally:
+        link.stop(None, 1.0)
+    yield watched

@@ -1,0 +1,94 @@
+"""What a peer is asked and what its answer means here. Pure: what is not certain stays uncertain."""
+
+from hashlib import sha256
+
+import msgspec
+from msgspec import Raw, Struct
+
+from rea_edge.errors import Code
+from rea_edge.pins import shown
+from rea_edge.records import Fault, Ok, Result
+from rea_edge.toolhost.faults import FaultName, fault
+from rea_edge.topics import is_name
+from rea_edge.wire import PUBLISH_MAX, VIA_MAX
+
+# Of each code: what it is here. The names of `loop.OPEN_ENDS` may have taken effect, the others have not.
+FAULTS: dict[Code, FaultName] = {
+    "tool_failed": "tool_error",
+    "outcome_unknown": "unknown",
+    "policy_denied": "denied",
+    "approval_timeout": "denied",
+    "busy": "busy",
+    "expired": "refused",
+    "bad_request": "refused",
+    "too_large": "refused",
+    "retained_refused": "refused",
+}
+MESSAGE_MAX = 400
+
+
+class _Error(Struct, frozen=True, kw_only=True):
+    code: str
+    message: str = ""
+    fault: str | None = None
+
+
+class _Reply(Struct, frozen=True, kw_only=True):
+    """The part of a reply that counts; the rest of it may be anything."""
+
+    for_: str = msgspec.field(name="for")
+    id: str | None = None
+    ok: bool = False
+    data: Raw = Raw(b"null")
+    error: _Error | None = None
+
+
+def result_of(node: str, request_id: str, payload: bytes) -> Result:
+    """The result of a call by the reply to it. What cannot be read is `unclear`: something has been done with it."""
+    if len(payload) > PUBLISH_MAX:
+        return fault("bad_result", f"the answer of {node} has {len(payload)} bytes, at most {PUBLISH_MAX} are read")
+    try:
+        reply = msgspec.json.decode(payload, type=_Reply)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return fault("unclear", f"the answer of {node} cannot be read")
+    if (reply.for_, reply.id) != ("call", request_id) or (reply.ok and reply.error is not None):
+        return fault("unclear", f"the answer of {node} is not one to this call")
+    if reply.ok:
+        return _value(node, reply.data)
+    if reply.error is None:
+        return fault("unclear", f"the answer of {node} says neither yes nor no")
+    # A code that is not known here, and one that a restart of the peer may have brought about, says nothing of the call.
+    name = FAULTS.get(reply.error.code, "unclear")  # type: ignore[call-overload]  # any text may come
+    if name == "tool_error" and _leaves_open(reply.error.fault):
+        name = "unclear"  # for the peer it may run again, so that it calls this a failure; here it may not
+    return fault(name, f"{node}: {shown(reply.error.message, MESSAGE_MAX) or shown(reply.error.code, 40)}")
+
+
+def unsendable(node: str, me: str, via: tuple[str, ...]) -> Fault | None:
+    """Why a call on behalf of these must not be sent on, before anything is."""
+    if node in via or me in via:
+        chain = " < ".join((me, *via))
+        return fault("denied", f"this call has come by {node if node in via else me} already ({chain}): a loop")
+    if len(via) > VIA_MAX:
+        return fault("denied", f"this call has come by {len(via)} others already, at most {VIA_MAX} are passed on")
+    return None
+
+
+def id_on_the_way(request_id: str, nonce: str) -> str:
+    """The id that a peer knows a call by: our request id, and a nonce where each asking is to be a new one."""
+    wanted = f"{request_id}-{nonce}" if nonce else request_id
+    return wanted if is_name(wanted) else f"x{sha256(wanted.encode()).hexdigest()[:32]}"
+
+
+def _leaves_open(name: str | None) -> bool:
+    from rea_edge.loop import OPEN_ENDS  # whoever has called a tool has loaded it
+
+    return name in OPEN_ENDS
+
+
+def _value(node: str, data: Raw) -> Result:
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return fault("unclear", f"the value in the answer of {node} cannot be read")
+    return Ok(data=Raw(bytes(data)))

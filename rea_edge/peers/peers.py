@@ -1,0 +1,254 @@
+"""The other nodes whose tools are offered here: watched over a connection of their own, and called over it.
+
+Own, so that no peer's flood stands before what people ask of this node. Its session ends with it: what comes late must
+find nobody. `attempt` is for any thread; what is heard comes in the link's.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+from msgspec import structs
+
+from rea_edge.config import Settings
+from rea_edge.dial import link_settings, node_client_id, peers_client_id
+from rea_edge.mqtt import Incoming, Link, Outgoing, Session
+from rea_edge.peers.answers import id_on_the_way, result_of, unsendable
+from rea_edge.peers.pinned import pins_folder, stamp
+from rea_edge.peers.watched import Standing, Watched, watched_in
+from rea_edge.records import Fault, Result, Tool
+from rea_edge.report import rfc3339
+from rea_edge.toolbox import Attempt
+from rea_edge.toolhost.faults import fault
+from rea_edge.wire import PAYLOAD_MAX, CallRequest
+
+LOOK_S = 0.05  # how often a waiting caller's Event is looked at
+SEEN_S = 5.0  # for card and status to come, once connected; brokers send what is retained at once
+RESEND_S = 3.0  # of a call that may run again; the peer answers the same id with what it knows
+FAILED = 0x80  # reason codes of MQTT 5 from here on say that nothing was sent on
+PACKET_MAX = 128 * 1024  # bytes: a node publishes 32 KiB at most
+
+log = logging.getLogger("rea_edge.peers")
+
+
+class Open:
+    """A call under way: what has come of it so far."""
+
+    def __init__(self, out: Outgoing) -> None:
+        self.out = out
+        self.reply: bytes | None = None
+        self.refused: int | None = None
+
+
+class Peers:
+    """`node` is this node's name, `now` gives trusted wall seconds or None, `changed` hears that other tools may be
+    called than before."""
+
+    def __init__(
+        self, settings: Settings, node: str, now: Callable[[], float | None], changed: Callable[[], None]
+    ) -> None:
+        self._node = node
+        self._now = now
+        self._changed_tools = changed
+        self._folder = pins_folder(settings)
+        self._changed = threading.Condition()  # guards all below
+        self._watched = watched_in(settings, node)
+        self._callees = {called: (one, tool) for one in self._watched for called, tool in one.called.items()}
+        self._open: dict[str, Open] = {}  # by the topic of the reply
+        self._up_since_s: float | None = None
+        self._standing = Standing(tools={}, withheld={}, faults=())
+        self._link = self._new_link(settings)
+        self._stamp = stamp(self._folder, settings.peers)
+        self._restate()
+
+    def _new_link(self, settings: Settings) -> Link:
+        client_id = peers_client_id(node_client_id(settings.broker, self._node))
+        link = link_settings(settings.broker, client_id, session_expiry_s=0)
+        return Link(
+            structs.replace(link, packet_max=PACKET_MAX),
+            subscriptions=tuple(dict.fromkeys(topic for one in self._watched for topic in one.topics_heard)),
+            accept=self._hear,
+            pull=lambda limit: (),
+            published=self._published,
+            before_connect=lambda: None,
+            on_up=self._on_up,
+            on_down=self._on_down,
+        )
+
+    def start(self) -> None:
+        self._link.start()
+
+    def stop(self) -> None:
+        self._link.stop(None, 1.0)
+
+    # --- what there is
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self._standing.tools
+
+    @property
+    def withheld(self) -> Mapping[str, str]:
+        if self._standing.withheld:
+            self.turn()  # whoever has just accepted it need not wait for the next one
+        return self._standing.withheld
+
+    @property
+    def faults(self) -> list[str]:
+        """What an operator should know now."""
+        with self._changed:
+            self._restate()  # a card that does not come is found out by waiting
+        state = self._link.state
+        down = f"peers: the connection for them is down: {state.last_error}"
+        return [
+            *self._standing.faults,
+            *(f"broker does not let us read {one}: see [peer.NAME] in the README" for one in state.refused),
+            *([down] if state.phase == "resting" and state.last_error else []),
+        ]
+
+    def turn(self) -> None:
+        """Take in what a person has accepted since."""
+        seen = stamp(self._folder, (one.name for one in self._watched))
+        if seen == self._stamp:
+            return
+        self._stamp = seen
+        with self._changed:
+            for one in self._watched:
+                one.read_pin(self._folder)
+            self._restate()
+
+    def _restate(self) -> None:
+        up_s = self._up_since_s
+        due = up_s is not None and time.monotonic() - up_s > SEEN_S
+        each = [one.standing(due=due) for one in self._watched]
+        before, self._standing = (
+            self._standing,
+            Standing(
+                tools={name: tool for one in each for name, tool in one.tools.items()},
+                withheld={name: why for one in each for name, why in one.withheld.items()},
+                faults=tuple(words for one in each for words in one.faults),
+            ),
+        )
+        if before.tools != self._standing.tools or before.faults != self._standing.faults:
+            for words in sorted(set(self._standing.faults) - set(before.faults)):
+                log.warning("event=peer_fault detail=%r", words)
+            self._changed_tools()
+
+    # --- a call
+
+    def attempt(self, attempt: Attempt) -> Result:
+        """One call, once sent. `unknown` and the other open ends are told by their names: see `loop.OPEN_ENDS`."""
+        deadline = time.monotonic() + attempt.seconds
+        callee, tool = self._callees[attempt.tool.name]
+        missing = self._missing(callee, attempt, deadline) or unsendable(callee.node, self._node, attempt.asker.via)
+        if missing is not None:
+            return missing
+        # A reading is new each time it is asked for; whatever else has this id is done once there, and told again.
+        nonce = os.urandom(3).hex() if attempt.tool.effect == "read" else ""
+        request_id = id_on_the_way(attempt.request_id, nonce)
+        payload = self._request(callee, attempt, request_id, deadline)
+        if len(payload) > PAYLOAD_MAX:
+            return fault("bad_args", f"a call has at most {PAYLOAD_MAX} bytes, this one has {len(payload)}")
+        out = Outgoing(topic=callee.topics.send(self._node, "call", tool), payload=payload, qos=1, until_s=deadline)
+        with self._waiting(callee.topics.reply(self._node, request_id), out) as call:
+            self._link.tell(out)
+            ended = self._awaited(call, callee, attempt, deadline)
+        return result_of(callee.node, request_id, ended) if isinstance(ended, bytes) else ended
+
+    def _missing(self, callee: Watched, attempt: Attempt, deadline: float) -> Fault | None:
+        """Why nothing can be sent: after a start, or a loss of the connection, what is known of the peer is waited for."""
+        until_s = min(deadline, time.monotonic() + SEEN_S)
+        with self._changed:
+            while not (callee.looked and self._link.state.connected):
+                left = until_s - time.monotonic()
+                if left <= 0 or attempt.cancel.is_set():
+                    return fault("offline", self._why_not(callee), "try again later")
+                self._changed.wait(min(left, LOOK_S))
+            self._restate()
+            if (why := self._standing.withheld.get(attempt.tool.name)) is not None:
+                return fault("denied", why)
+            if callee.state == "offline":
+                return fault("offline", f"{callee.node} is offline; nothing was sent", "try again later")
+        return None
+
+    def _why_not(self, callee: Watched) -> str:
+        if not self._link.state.connected:
+            return f"the broker cannot be reached, nor {callee.node} by it; nothing was sent"
+        return f"there is no word of {callee.node} at the broker; nothing was sent"
+
+    def _request(self, callee: Watched, attempt: Attempt, request_id: str, deadline: float) -> bytes:
+        request = CallRequest(
+            id=request_id,
+            args=attempt.args,
+            ttl_ms=max(1, int((deadline - time.monotonic()) * 1000)),
+            sent_at=rfc3339(self._now()),
+            epoch=callee.epoch or None,  # a peer that has lost its state must not take this for a new one
+            via=list(attempt.asker.via) or None,
+            trace=attempt.asker.trace or None,
+        )
+        return msgspec.json.encode(request)
+
+    def _awaited(self, call: Open, callee: Watched, attempt: Attempt, deadline: float) -> bytes | Fault:
+        """The reply, or why there is none. What may run again is sent again whenever it takes long."""
+        due_s = time.monotonic() + RESEND_S
+        with self._changed:
+            while call.reply is None:
+                now_s = time.monotonic()
+                if call.refused is not None:
+                    words = f"the broker does not let this node call {callee.node} (MQTT reason code {call.refused})"
+                    return fault("denied", words, "an operator must add it to the broker's access rules")
+                if attempt.cancel.is_set():
+                    return fault("cancelled", f"it was cancelled while {callee.node} worked on it")
+                if now_s >= deadline:
+                    return fault("timeout", f"{callee.node} has not answered within {attempt.seconds:.1f} s")
+                if attempt.tool.effect != "once" and now_s >= due_s and self._link.state.connected:
+                    self._link.tell(call.out)
+                    due_s = now_s + RESEND_S
+                self._changed.wait(min(deadline - now_s, LOOK_S))
+            return call.reply
+
+    @contextmanager
+    def _waiting(self, reply: str, out: Outgoing) -> Iterator[Open]:
+        call = Open(out)
+        with self._changed:
+            self._open[reply] = call
+        try:
+            yield call
+        finally:
+            with self._changed:
+                del self._open[reply]
+
+    # --- the link's
+
+    def _hear(self, incoming: Incoming) -> bool:
+        with self._changed:
+            if (call := self._open.get(incoming.topic)) is not None and not incoming.retained:
+                call.reply = call.reply if call.reply is not None else incoming.payload
+            heard = [one for one in self._watched if one.hear(incoming.topic, incoming.payload)]
+            if heard:
+                self._restate()
+            self._changed.notify_all()
+        return True
+
+    def _published(self, out: Outgoing, reason: int | None) -> None:
+        if reason is None or reason < FAILED:
+            return
+        with self._changed:
+            for call in self._open.values():
+                if (call.out.topic, call.out.payload) == (out.topic, out.payload):
+                    call.refused = reason
+            self._changed.notify_all()
+
+    def _on_up(self, session: Session) -> tuple[Outgoing, ...]:
+        with self._changed:
+            self._up_since_s = time.monotonic()
+            self._changed.notify_all()
+        return ()
+
+    def _on_down(self, reason: str) -> None:
+        with self._changed:
+            self._up_since_s = None

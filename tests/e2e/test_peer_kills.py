@@ -1,0 +1,83 @@
+"""A call of another node's tool with either end killed in the middle: how it ends is said by its effect."""
+
+import pytest
+
+from tests.brokers import Mosquitto, wait_until
+from tests.e2e.conftest import MakeHouse
+from tests.e2e.house import House
+from tests.e2e.pair import EFFECTS, Pair, code_of, reply_to, result
+
+SHORT = EFFECTS + "timeout_s = {doze = 4.0, soak = 4.0, ring = 4.0}\n"
+
+
+def begun(house: House, word: str, count: int = 1) -> None:
+    wait_until(lambda: len(house.ledger(word)) >= count, f"{word} has begun {count} times", 30.0)
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "runs"),
+    [
+        pytest.param("doze", None, 2, id="a read runs again"),
+        pytest.param("soak", None, 2, id="what is idempotent runs again"),
+        pytest.param("ring", "outcome_unknown", 1, id="what acts once does not"),
+    ],
+)
+def test_a_peer_that_is_killed_in_a_call_and_comes_back_ends_it_by_its_effect(
+    mosquitto: Mosquitto, make_house: MakeHouse, tool: str, code: str | None, runs: int
+) -> None:
+    pair = Pair(make_house, mosquitto).begin()
+    with pair.near.client() as client:
+        client.send("call", {"id": "c1", "args": {"seconds": 1.5}}, f"far__{tool}")
+        begun(pair.far, tool)
+        pair.far.kill()
+        pair.far.start()
+        assert code_of(reply_to(client, "c1")) == code
+        assert len(pair.far.ledger(tool)) == runs
+
+
+@pytest.mark.parametrize(
+    ("tool", "code"),
+    [
+        pytest.param("doze", "tool_failed", id="a read has failed"),
+        pytest.param("soak", "tool_failed", id="what is idempotent has failed"),
+        pytest.param("ring", "outcome_unknown", id="of what acts once nobody knows"),
+    ],
+)
+def test_a_peer_that_is_killed_in_a_call_and_stays_away_leaves_what_its_effect_allows_to_say(
+    mosquitto: Mosquitto, make_house: MakeHouse, tool: str, code: str
+) -> None:
+    pair = Pair(make_house, mosquitto, more=SHORT).begin()
+    with pair.near.client() as client:
+        client.send("call", {"id": "c1", "args": {"seconds": 60.0 if tool != "ring" else 15.0}}, f"far__{tool}")
+        begun(pair.far, tool)
+        pair.far.kill()
+        reply = reply_to(client, "c1")
+        assert code_of(reply) == code, reply
+        assert reply.error is not None and "far-1" in reply.error.message
+        # The next one is not even sent.
+        assert "offline" in str(result(client, "look", name="tank").error)
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "runs"),
+    [
+        pytest.param("doze", None, 2, id="a read is asked for anew"),
+        pytest.param("soak", None, 1, id="what is idempotent is asked for by the same id, and told again"),
+        pytest.param("ring", "outcome_unknown", 1, id="what acts once is not asked for again"),
+    ],
+)
+def test_a_caller_that_is_killed_in_a_call_takes_it_up_by_its_effect(
+    mosquitto: Mosquitto, make_house: MakeHouse, tool: str, code: str | None, runs: int
+) -> None:
+    pair = Pair(make_house, mosquitto).begin()
+    with pair.near.client() as client:
+        client.send("call", {"id": "c1", "args": {"seconds": 1.0}}, f"far__{tool}")
+        begun(pair.far, tool)
+        pair.near.kill()
+        pair.near.start()
+        assert code_of(reply_to(client, "c1")) == code
+        begun(pair.far, tool, runs)
+        assert len(pair.far.ledger(tool)) == runs
+        assert [line.split()[1] for line in pair.far.ledger("soak")] == [
+            line.split()[1] for line in pair.far.ledger("soak")
+        ][:1]

@@ -1,0 +1,93 @@
+"""Tools of another node: a person and a model use them by way of the first, and the chain of who asks goes with a call."""
+
+from rea_edge.emulated.endpoint import ScriptedEndpoint
+from tests.brokers import AnyBroker, Mosquitto, wait_until
+from tests.e2e.conftest import MakeHouse
+from tests.e2e.house import call, endpoint_table, finish, questions, script
+from tests.e2e.pair import EFFECTS, Pair, code_of, reply_to, result
+
+
+def test_a_tool_of_another_node_is_called_as_if_it_were_here(broker: AnyBroker, make_house: MakeHouse) -> None:
+    pair = Pair(make_house, broker).begin()
+    with pair.near.client() as client:
+        assert result(client, "look", name="tank").data == {"level": 71.5}
+        assert result(client, "turn", percent=30).data == {"percent": 30}
+        assert result(client, "ring").data == {"rang": True}
+        assert [line.split()[0] for line in pair.far.ledger()] == ["turn", "ring"] and pair.near.ledger() == []
+        assert code_of(result(client, "look", name="moon")) == "bad_request"
+        assert code_of(result(client, "fail")) == "bad_request", "it was not named"
+
+
+def test_a_model_uses_the_tools_of_another_node(broker: AnyBroker, make_house: MakeHouse) -> None:
+    answers = (
+        call("far__look", name="tank"),
+        call("far__turn", percent=20),
+        call("far__ring"),
+        finish("The tank is at 71.5."),
+    )
+    with ScriptedEndpoint(script(*answers)) as endpoint:
+        pair = Pair(make_house, broker, near=endpoint_table(endpoint.url)).begin()
+        with pair.near.client() as client:
+            task_id, _ = client.submit({"goal": "Look at the tank, turn the valve, ring."})
+            ended = client.watch(task_id, None)
+        assert (ended.outcome, [one.result for one in ended.done]) == ("achieved", ["ok"] * 3), ended
+        assert [line.split()[0] for line in pair.far.ledger()] == ["turn", "ring"]
+        opening = questions(endpoint)[0].decode()
+        assert "far__ring" in opening and "far-1 says of it" in opening
+
+
+def test_a_call_that_has_come_by_a_node_is_refused_there(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    """Each has the other as a peer: what near asks of far, which would ask near, ends at far."""
+    back = '[peer.back]\nnode = "near-1"\ntools = ["look"]\neffect = {look = "read"}\n'
+    pair = Pair(make_house, mosquitto, far=back)
+    config = pair.near.config
+    config.write_text(config.read_text().replace('"look", ', '"back__look", "look", '))
+    pair.near.start()
+    with pair.near.client() as client:
+        client.status()
+    said = pair.far.run_command("peers", "accept", "back", "--config", str(pair.far.config))
+    assert said.returncode == 0, said.stderr
+    pair.far.start()
+    with pair.far.client() as client:
+        assert client.ask("call", {"args": {"name": "tank"}}, "back__look", wait_s=30.0).data == {"level": 71.5}
+        for via, code in ((["near-1"], "policy_denied"), (["bob", "near-1"], "policy_denied"), (["bob"], None)):
+            reply = client.ask("call", {"args": {"name": "tank"}, "via": via}, "back__look", wait_s=30.0)
+            assert code_of(reply) == code, reply
+        own = client.ask("call", {"args": {"name": "tank"}, "via": ["far-1"]}, "look", wait_s=30.0)
+        assert code_of(own) == "policy_denied"
+    pair.accept()
+    with pair.near.client() as client:
+        reply = client.ask("call", {"args": {"name": "tank"}}, "far__back__look", wait_s=30.0)
+        assert reply.error is not None and "loop" in reply.error.message, reply
+
+
+ASKING = '[access]\nidentity = "broker"\n[gate.ring]\nconfirm = "always"\napprovers = ["me", "near-1", "bob"]\n'
+
+
+def test_nobody_on_whose_behalf_a_call_came_may_say_yes_to_it_at_the_peer(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    pair = Pair(make_house, mosquitto, far=ASKING, more=EFFECTS + "timeout_s = {ring = 60.0}\n").begin()
+    with (
+        pair.near.client() as client,
+        pair.far.client("me", approver=True) as asker,
+        pair.far.client("near-1", approver=True) as node,
+        pair.far.client("bob", approver=True) as bob,
+    ):
+        client.send("call", {"id": "c1", "args": {}}, "far__ring")
+        wait_until(lambda: len(bob.asks()) == 1, "it waits for a person", 30.0)
+        (one,) = bob.asks()
+        assert (one.who, one.via) == ("near-1", ["me"])
+        for stranger in (asker, node):
+            said = stranger.ask("say", {"request": one.request, "answer": "yes", "ask_hash": one.ask_hash})
+            assert code_of(said) == "policy_denied"
+        assert pair.far.ledger() == []
+        assert bob.ask("say", {"request": one.request, "answer": "yes", "ask_hash": one.ask_hash}).ok
+        assert reply_to(client, "c1").data == {"rang": True}
+        assert pair.far.ledger() == [f"ring {one.request}"]
+        client.send("call", {"id": "c2", "args": {}}, "far__ring")
+        wait_until(lambda: len(bob.asks()) == 1, "the next one waits", 30.0)
+        (two,) = bob.asks()
+        assert bob.ask("say", {"request": two.request, "answer": "no", "ask_hash": two.ask_hash}).ok
+        denied = reply_to(client, "c2")
+        assert code_of(denied) == "policy_denied" and "bob has said no" in str(denied.error)

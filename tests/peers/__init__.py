@@ -1,0 +1,1 @@
+"""Tools of other nodes: the parts that need no node."""
