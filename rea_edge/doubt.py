@@ -4,7 +4,7 @@ The intent of a call carries its probe, filled in: a read and what it must retur
 that is taken up asks what was meant at the start, whatever the tool declares by then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 from msgspec import UNSET, Raw, structs
@@ -22,6 +22,7 @@ from rea_edge.records import (
     Intended,
     Ok,
     OpenCall,
+    Recall,
     Record,
     Result,
     Returned,
@@ -45,7 +46,8 @@ def intended(run: Run, event: Intended) -> Run:
     """The call is about to start, for what the shell took it for, and is paid for."""
     head = run.open[0]
     run = changed(run, used=budget.pay(run.used, event.cost))
-    return _with_head(run, structs.replace(head, intended=True, effect=event.effect, verify=event.verify))
+    meant = structs.replace(head, intended=True, effect=event.effect, verify=event.verify, recall=event.recall)
+    return _with_head(run, meant)
 
 
 def doubted(run: Run, event: Doubted) -> Run:
@@ -63,13 +65,22 @@ def verified(run: Run, event: Verified) -> Run:
     return _with_head(run, structs.replace(head, checked=event.result))
 
 
-def next_effect(run: Run, *, probing: bool) -> Verify | Record:
+def next_effect(run: Run, *, probing: bool) -> Verify | Recall | Record:
     """What is to be done about the call that is open and was started. `probing`: its probe may still be asked."""
     head = run.open[0]
+    if head.recall and head.verify is None and probing:
+        return Recall(n=head.n, call=head.call, seconds=run.job.limits.tool_s)
     if head.checked is not None or head.verify is None or not probing:
         return Record(event=_concluded(head))
     read = Call(name=head.verify.tool, args=head.verify.args)
     return Verify(n=head.n, call=read, seconds=run.job.limits.tool_s)
+
+
+def recalled(head: OpenCall, result: Result | None, seconds: float, open_ends: Collection[str]) -> Returned:
+    """The end of a call by the word of who carried it out; None: he could not say, and so nobody knows."""
+    result = _cut_off(head) if result is None else result
+    unknown = isinstance(result, Fault) and result.fault in open_ends and head.effect == "once"
+    return Returned(n=head.n, result=result, seconds=seconds, unknown=unknown)
 
 
 def _concluded(head: OpenCall) -> Returned:

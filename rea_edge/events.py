@@ -268,12 +268,14 @@ class Intended(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="intende
     """Call n is about to start, and its tool acts `once`, can be verified or costs. Without its end it is in doubt.
 
     `verify` is what a read returns if it took effect, `effect` what it was taken for, `cost` what is charged for it now.
+    `recall`: who carries it out keeps its end, and can be asked for that.
     """
 
     n: int
     effect: EffectClass = "once"
     verify: Criterion | None = None
     cost: float = 0.0
+    recall: bool = False
 
 
 class Doubted(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="doubted"):

@@ -36,6 +36,7 @@ from rea_edge.records import (
     Offer,
     Ok,
     Protocol,
+    Recall,
     Record,
     Rest,
     Returned,
@@ -238,7 +239,8 @@ def _played(
                 run = loop.apply(run, Returned(n=n, result=result, seconds=0.0))
             case Record(event=event):
                 run = loop.apply(run, event)
-            case Rest() | Switch() | Verify() | Wait():  # one protocol is offered, nothing is in doubt, nobody is asked
+            # One protocol is offered, nothing is in doubt, nobody is asked.
+            case Rest() | Switch() | Verify() | Recall() | Wait():
                 return run
             case other:
                 assert_never(other)

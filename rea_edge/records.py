@@ -103,6 +103,14 @@ class Verify(Frozen, frozen=True, kw_only=True, tag="verify"):
     seconds: float
 
 
+class Recall(Frozen, frozen=True, kw_only=True, tag="recall"):
+    """Ask who carries out call n, which was cut off, how it ended. Starts nothing."""
+
+    n: int
+    call: Call
+    seconds: float
+
+
 class Record(Frozen, frozen=True, kw_only=True, tag="record"):
     """Nothing to perform: this event follows from the journal alone (the end, a call in doubt after a crash, a circle)."""
 
@@ -117,7 +125,7 @@ class Rest(Frozen, frozen=True, kw_only=True, tag="rest"):
     """Nothing to do: the run has ended."""
 
 
-Effect = Begin | Switch | Ask | Act | Verify | Record | Wait | Rest
+Effect = Begin | Switch | Ask | Act | Verify | Recall | Record | Wait | Rest
 
 
 # --- a run: what the journal adds up to
@@ -149,7 +157,8 @@ class Job(Frozen, frozen=True, kw_only=True):
 class OpenCall(Frozen, frozen=True, kw_only=True):
     """A call that the model decided on and that has not ended. `intended`: its start is in the journal.
 
-    Then `verify` is its probe, `fault` how it ended where that says too little, `checked` what the probe gave.
+    Then `verify` is its probe, `recall` whether who carries it out can be asked for its end, `fault` how it ended where that
+    says too little, `checked` what the probe gave.
     """
 
     n: int
@@ -158,6 +167,7 @@ class OpenCall(Frozen, frozen=True, kw_only=True):
     tainted: bool = False  # the model had read free text when it decided on it
     intended: bool = False
     verify: Criterion | None = None
+    recall: bool = False
     fault: Fault | None = None
     checked: Result | None = None
     spent_s: float = 0.0  # in attempts and probes that have not ended it

@@ -13,7 +13,7 @@ from typing import Protocol as Port
 import msgspec
 from msgspec import Raw
 
-from rea_edge import budget, context, decision, loop, outcome, taint, trouble
+from rea_edge import budget, context, decision, doubt, loop, outcome, taint, trouble
 from rea_edge.cancel import Cancel, Stopped
 from rea_edge.errors import EndpointFailed, RequestRefused
 from rea_edge.journal import Held
@@ -41,6 +41,7 @@ from rea_edge.records import (
     Ok,
     Outcome,
     Protocol,
+    Recall,
     Record,
     Refused,
     Rest,
@@ -105,6 +106,14 @@ class Effects(Port):
 
     def probe(self, run: Run, asked: Verify) -> Result:
         """Ask whether a call took effect. Passes the gate like any read; cannot be cancelled."""
+        ...
+
+    def recalls(self, call: Call) -> bool:
+        """Whether the end of such a call can be asked for later, by its request id."""
+        ...
+
+    def recall(self, run: Run, asked: Recall) -> Result | None:
+        """How a call ended that was cut off, by the word of who carries it out; None: he does not know. Starts nothing."""
         ...
 
     def act(
@@ -178,6 +187,8 @@ class Runner:
                 self._act(held, act, cancel, stopping)
             case Verify() as asked:
                 self._verify(held, asked, stopping)
+            case Recall() as asked:
+                self._recall(held, asked, stopping)
             case Record(event=Ended() as ended):
                 self._commit(held, ended)
             case Record(event=event):
@@ -291,8 +302,9 @@ class Runner:
             verify = self._effects.verify(act.call) if effect != "read" else None
             cost = self._effects.cost(act.call)
             if (effect == "once" or verify is not None or cost) and not held.run.open[0].intended:
+                recall = self._effects.recalls(act.call)
                 try:
-                    self._commit(held, Intended(n=act.n, effect=effect, verify=verify, cost=cost))
+                    self._commit(held, Intended(n=act.n, effect=effect, verify=verify, cost=cost, recall=recall))
                 except RequestRefused as exc:  # another lane has spent meanwhile what was left
                     refused = exc.message
                     return False
@@ -327,6 +339,16 @@ class Runner:
         if isinstance(result, Fault) and stopping():
             raise Stopped  # it may have been cut off by that; the next start asks again
         held.note(Verified(n=asked.n, result=result, seconds=round(time.monotonic() - started, 3)))
+
+    def _recall(self, held: Held, asked: Recall, stopping: Callable[[], bool]) -> None:
+        self._commit(held)
+        started = time.monotonic()
+        with self._now("act", asked.seconds):
+            result = self._effects.recall(held.run, asked)
+        if result is None and stopping():
+            raise Stopped  # the next start asks again
+        seconds = round(time.monotonic() - started, 3)
+        held.note(doubt.recalled(held.run.open[0], result, seconds, loop.OPEN_ENDS))
 
     @contextmanager
     def _now(self, doing: Literal["ask", "act"], seconds: float) -> Iterator[None]:

@@ -64,6 +64,10 @@ class Elsewhere(Port):
         """The others, each with the reason."""
         ...
 
+    def recall(self, tool_name: str, request_id: str, seconds: float) -> Result | None:
+        """How an earlier call ended, by the word of who carries it out; None where he does not know. Starts nothing."""
+        ...
+
 
 class Hosted:
     """Tools that are code: their calls run in the tool host."""
@@ -143,6 +147,10 @@ class Toolbox:
         if stop.is_set():
             return fault("cancelled", "it was cancelled while it waited for its device")
         return fault("busy", f"the device of {tool_name} was not free within {seconds:g} s", "try again later")
+
+    def recall(self, tool_name: str, request_id: str, seconds: float) -> Result | None:
+        """How a call ended that somebody else carries out, whether or not the tool may be called now."""
+        return None if self._elsewhere is None else self._elsewhere.recall(tool_name, request_id, seconds)
 
     def _attempts(self, attempt: Attempt, deadline: float, retries: int) -> Result:
         tool, carrier = attempt.tool, self._carriers[attempt.tool.kind]

@@ -33,6 +33,7 @@ from rea_edge.records import (
     Job,
     Moved,
     Protocol,
+    Recall,
     Result,
     Run,
     Switched,
@@ -249,6 +250,18 @@ class NodeEffects:
         if (why := self.gates.refusal(call, tools, None, read)) is not None:
             return Fault(fault="denied", message=why)
         return self._calls.probe(run, call, request_id, asked.seconds, cancel)
+
+    def recalls(self, call: Call) -> bool:
+        tool = self.toolbox.tools.get(call.name)
+        return tool is not None and tool.kind == "node"
+
+    def recall(self, run: Run, asked: Recall) -> Result | None:
+        from rea_edge.visible import visible
+
+        call = asked.call
+        result = self.toolbox.recall(call.name, f"{run.id}-{asked.n}", asked.seconds)
+        tool = self.toolbox.tools.get(call.name)
+        return result if result is None or tool is None else visible(result, tool, self._secrets)
 
     def act(
         self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]

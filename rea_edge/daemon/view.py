@@ -153,6 +153,9 @@ class View:
                 return self._report.state_of(row, run_from(self._store, row)), None
             case "journal":
                 return self._trace(self._row(owner, request, "task", "call"), request)
+            case "call":
+                row = self._row(owner, request, "call")
+                return self._call(row, run_from(self._store, row)), None
             case "answers":
                 row = self._row(owner, request, "task")
                 events = readable(self._store.events(row.row))
@@ -160,8 +163,13 @@ class View:
 
                 return _page(list(replay.answers_of(events)), request, lambda event: event)
             case _:
-                known = "status, tasks, task, journal, answers, tools, config, metrics"
+                known = "status, tasks, task, call, journal, answers, tools, config, metrics"
                 raise RequestRefused("bad_request", f"no query {what!r}; there are {known}")
+
+    def _call(self, row: RunRow, run: Run) -> dict[str, object]:
+        """A direct call as it stands: the reply that was given, where it has ended. Asking starts nothing."""
+        reply = self._report.reply_of_call(self._store, row, run) if run.phase == "ended" else None
+        return {"id": row.id, "run": run.id, "state": state_word(run), "reply": reply}
 
     @property
     def _settings(self) -> Settings:

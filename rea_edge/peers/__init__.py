@@ -1,6 +1,6 @@
 """Tools of other nodes: what was accepted of them, what their cards say now, and how a call of one is carried out.
 
-Files import in this order: pinned, answers, watched, peers. What a card says is read in `pins`.
+Files import in this order: pinned, answers, watched, calls, peers. What a card says is read in `pins`.
 """
 
 from rea_edge.peers.peers import Peers

@@ -43,6 +43,13 @@ class _Reply(Struct, frozen=True, kw_only=True):
     error: _Error | None = None
 
 
+class _Kept(Struct, frozen=True, kw_only=True):
+    """What a peer knows of a call."""
+
+    id: str
+    reply: Raw = Raw(b"null")
+
+
 def result_of(node: str, request_id: str, payload: bytes) -> Result:
     """The result of a call by the reply to it. What cannot be read is `unclear`: something has been done with it."""
     if len(payload) > PUBLISH_MAX:
@@ -62,6 +69,23 @@ def result_of(node: str, request_id: str, payload: bytes) -> Result:
     if name == "tool_error" and _leaves_open(reply.error.fault):
         name = "unclear"  # for the peer it may run again, so that it calls this a failure; here it may not
     return fault(name, f"{node}: {shown(reply.error.message, MESSAGE_MAX) or shown(reply.error.code, 40)}")
+
+
+def recalled(node: str, query_id: str, request_id: str, payload: bytes) -> tuple[Result | None, bool]:
+    """The result of a call by the answer to a query for it; None while there is none. True: the peer knows of no such
+    call, which says nothing of whether it once did."""
+    try:
+        answer = msgspec.json.decode(payload, type=_Reply)
+        if (answer.for_, answer.id) != ("query", query_id):
+            return None, False
+        if answer.error is not None or not answer.ok:
+            return None, answer.error is not None and answer.error.code == "unknown_task"
+        kept = msgspec.json.decode(answer.data, type=_Kept)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None, False
+    if kept.id != request_id or bytes(kept.reply) == b"null":
+        return None, False
+    return result_of(node, request_id, bytes(kept.reply)), False
 
 
 def unsendable(node: str, me: str, via: tuple[str, ...]) -> Fault | None:

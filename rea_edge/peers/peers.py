@@ -8,8 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import structs
@@ -17,7 +16,8 @@ from msgspec import structs
 from rea_edge.config import Settings
 from rea_edge.dial import link_settings, node_client_id, peers_client_id
 from rea_edge.mqtt import Incoming, Link, Outgoing, Session
-from rea_edge.peers.answers import id_on_the_way, result_of, unsendable
+from rea_edge.peers.answers import id_on_the_way, unsendable
+from rea_edge.peers.calls import LOOK_S, Call, Calls
 from rea_edge.peers.pinned import pins_folder, stamp
 from rea_edge.peers.watched import Standing, Watched, watched_in
 from rea_edge.records import Fault, Result, Tool
@@ -26,22 +26,10 @@ from rea_edge.toolbox import Attempt
 from rea_edge.toolhost.faults import fault
 from rea_edge.wire import PAYLOAD_MAX, CallRequest
 
-LOOK_S = 0.05  # how often a waiting caller's Event is looked at
 SEEN_S = 5.0  # for card and status to come, once connected; brokers send what is retained at once
-RESEND_S = 3.0  # of a call that may run again; the peer answers the same id with what it knows
-FAILED = 0x80  # reason codes of MQTT 5 from here on say that nothing was sent on
 PACKET_MAX = 128 * 1024  # bytes: a node publishes 32 KiB at most
 
 log = logging.getLogger("rea_edge.peers")
-
-
-class Open:
-    """A call under way: what has come of it so far."""
-
-    def __init__(self, out: Outgoing) -> None:
-        self.out = out
-        self.reply: bytes | None = None
-        self.refused: int | None = None
 
 
 class Peers:
@@ -58,10 +46,10 @@ class Peers:
         self._changed = threading.Condition()  # guards all below
         self._watched = watched_in(settings, node)
         self._callees = {called: (one, tool) for one in self._watched for called, tool in one.called.items()}
-        self._open: dict[str, Open] = {}  # by the topic of the reply
         self._up_since_s: float | None = None
         self._standing = Standing(tools={}, withheld={}, faults=())
         self._link = self._new_link(settings)
+        self._calls = Calls(self._changed, self._link.tell, lambda: self._link.state.connected)
         self._stamp = stamp(self._folder, settings.peers)
         self._restate()
 
@@ -73,7 +61,7 @@ class Peers:
             subscriptions=tuple(dict.fromkeys(topic for one in self._watched for topic in one.topics_heard)),
             accept=self._hear,
             pull=lambda limit: (),
-            published=self._published,
+            published=lambda out, reason: self._calls.refused(out, reason),
             before_connect=lambda: None,
             on_up=self._on_up,
             on_down=self._on_down,
@@ -153,11 +141,22 @@ class Peers:
         payload = self._request(callee, attempt, request_id, deadline)
         if len(payload) > PAYLOAD_MAX:
             return fault("bad_args", f"a call has at most {PAYLOAD_MAX} bytes, this one has {len(payload)}")
-        out = Outgoing(topic=callee.topics.send(self._node, "call", tool), payload=payload, qos=1, until_s=deadline)
-        with self._waiting(callee.topics.reply(self._node, request_id), out) as call:
+        out = Outgoing(topic=callee.topics.send(self._node, "call", tool), payload=payload, until_s=deadline)
+        with self._calls.waiting(self._call(callee, request_id, out)) as call:
             self._link.tell(out)
-            ended = self._awaited(call, callee, attempt, deadline)
-        return result_of(callee.node, request_id, ended) if isinstance(ended, bytes) else ended
+            return self._calls.ended(call, deadline, attempt.cancel, once=attempt.tool.effect == "once")
+
+    def recall(self, tool_name: str, request_id: str, seconds: float) -> Result | None:
+        """How an earlier call ended, by the peer's word; None where it does not know. Starts nothing."""
+        known = self._callees.get(tool_name)
+        if known is None:
+            return None
+        call = self._call(known[0], id_on_the_way(request_id, ""), None)
+        with self._calls.waiting(call):
+            return self._calls.asked_for(call, time.monotonic() + seconds)
+
+    def _call(self, callee: Watched, request_id: str, out: Outgoing | None) -> Call:
+        return Call(callee.node, callee.topics, self._node, request_id, out)
 
     def _missing(self, callee: Watched, attempt: Attempt, deadline: float) -> Fault | None:
         """Why nothing can be sent: after a start, or a loss of the connection, what is known of the peer is waited for."""
@@ -192,56 +191,17 @@ class Peers:
         )
         return msgspec.json.encode(request)
 
-    def _awaited(self, call: Open, callee: Watched, attempt: Attempt, deadline: float) -> bytes | Fault:
-        """The reply, or why there is none. What may run again is sent again whenever it takes long."""
-        due_s = time.monotonic() + RESEND_S
-        with self._changed:
-            while call.reply is None:
-                now_s = time.monotonic()
-                if call.refused is not None:
-                    words = f"the broker does not let this node call {callee.node} (MQTT reason code {call.refused})"
-                    return fault("denied", words, "an operator must add it to the broker's access rules")
-                if attempt.cancel.is_set():
-                    return fault("cancelled", f"it was cancelled while {callee.node} worked on it")
-                if now_s >= deadline:
-                    return fault("timeout", f"{callee.node} has not answered within {attempt.seconds:.1f} s")
-                if attempt.tool.effect != "once" and now_s >= due_s and self._link.state.connected:
-                    self._link.tell(call.out)
-                    due_s = now_s + RESEND_S
-                self._changed.wait(min(deadline - now_s, LOOK_S))
-            return call.reply
-
-    @contextmanager
-    def _waiting(self, reply: str, out: Outgoing) -> Iterator[Open]:
-        call = Open(out)
-        with self._changed:
-            self._open[reply] = call
-        try:
-            yield call
-        finally:
-            with self._changed:
-                del self._open[reply]
-
     # --- the link's
 
     def _hear(self, incoming: Incoming) -> bool:
         with self._changed:
-            if (call := self._open.get(incoming.topic)) is not None and not incoming.retained:
-                call.reply = call.reply if call.reply is not None else incoming.payload
+            if not incoming.retained:
+                self._calls.hear(incoming.topic, incoming.payload)
             heard = [one for one in self._watched if one.hear(incoming.topic, incoming.payload)]
             if heard:
                 self._restate()
             self._changed.notify_all()
         return True
-
-    def _published(self, out: Outgoing, reason: int | None) -> None:
-        if reason is None or reason < FAILED:
-            return
-        with self._changed:
-            for call in self._open.values():
-                if (call.out.topic, call.out.payload) == (out.topic, out.payload):
-                    call.refused = reason
-            self._changed.notify_all()
 
     def _on_up(self, session: Session) -> tuple[Outgoing, ...]:
         with self._changed:

@@ -65,6 +65,11 @@ MUTATIONS = (
         ("tests/daemon/test_spending.py",),
     ),
     Mutation(
+        "a call that who carried it out knows nothing of is taken for done",
+        (("doubt.py", "_cut_off(head) if result is None", "Ok(data=Raw(b'1')) if result is None"),),
+        (BORDERS,),
+    ),
+    Mutation(
         "an open intent is started again",
         (("loop.py", 'if run.phase == "acting" and run.open[0].intended:', "if False:"),),
         (BORDERS,),

@@ -30,6 +30,7 @@ from rea_edge.records import (
     Moved,
     Ok,
     Protocol,
+    Recall,
     Result,
     Rule,
     Run,
@@ -96,6 +97,12 @@ class Ringing:
 
     def ask(self, run: Run, body: bytes, seconds: float, cancel: Cancel) -> Answer:
         raise AssertionError
+
+    def recalls(self, call: Call) -> bool:
+        return False
+
+    def recall(self, run: Run, asked: Recall) -> Result | None:
+        raise AssertionError("nothing can be asked for")
 
     def probe(self, run: Run, asked: Verify) -> Result:
         raise AssertionError

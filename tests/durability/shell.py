@@ -38,6 +38,7 @@ from rea_edge.records import (
     Offer,
     Ok,
     Protocol,
+    Recall,
     Result,
     Run,
     Switched,
@@ -48,12 +49,19 @@ from rea_edge.runner import Runner
 from rea_edge.store import Store, Transaction
 from rea_edge.topics import Topics
 
-TOOLS: dict[str, EffectClass] = {"look": "read", "turn": "idempotent", "ring": "once", "bolt": "once", "price": "read"}
+TOOLS: dict[str, EffectClass] = {
+    "look": "read",
+    "turn": "idempotent",
+    "ring": "once",
+    "bolt": "once",
+    "price": "read",
+    "far": "once",
+}
 COSTS = {"price": 0.1, "bolt": 0.2}
 BOLTED = Criterion(tool="look", args={}, path="bolted", op="==", value=True)  # how a call of bolt is verified
 REFUSED_AFTER = 1  # answers; then the first endpoint refuses, and the run goes on at the second
 GARBLED_AFTER = 2  # from then on none in protocol native can be read, and the run goes on in json
-SCRIPT = (["look"], ["turn", "ring"], ["look", "ring", "bolt", "price"], "All is done.")
+SCRIPT = (["look"], ["turn", "ring"], ["look", "ring", "bolt", "far", "price"], "All is done.")
 LIMITS = Limits(steps=20)  # each kill during a question costs one
 
 
@@ -154,6 +162,15 @@ class Scripted:
 
     def verify(self, call: Call) -> Criterion | None:
         return BOLTED if call.name == "bolt" else None
+
+    def recalls(self, call: Call) -> bool:
+        return call.name == "far"
+
+    def recall(self, run: Run, asked: Recall) -> Result | None:
+        self._borders.cross()
+        known = f"ran far {run.id}-{asked.n}\n" in self._ledger.read_text()
+        self._borders.cross()
+        return Ok(data=Raw(b'{"on":true}')) if known else None
 
     def probe(self, run: Run, asked: Verify) -> Result:
         self._borders.cross()

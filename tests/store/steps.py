@@ -27,6 +27,7 @@ from rea_edge.records import (
     Offer,
     Ok,
     Protocol,
+    Recall,
     Result,
     Run,
     Switched,
@@ -90,6 +91,12 @@ class Steps:
 
     def verify(self, call: Call) -> Criterion | None:
         return None
+
+    def recalls(self, call: Call) -> bool:
+        return False
+
+    def recall(self, run: Run, asked: Recall) -> Result | None:
+        raise AssertionError("nothing can be asked for")
 
     def probe(self, run: Run, asked: Verify) -> Result:
         raise AssertionError("nothing is in doubt")
