@@ -5,7 +5,7 @@ import pytest
 from msgspec import Raw
 
 from rea_edge import doubt
-from rea_edge.loop import STRIKES, IllegalMove, apply, next_effect
+from rea_edge.loop import OPEN_ENDS, STRIKES, IllegalMove, apply, next_effect
 from rea_edge.records import (
     Act,
     Call,
@@ -18,6 +18,7 @@ from rea_edge.records import (
     Intended,
     Ok,
     Op,
+    Recall,
     Record,
     Result,
     Resumed,
@@ -191,3 +192,38 @@ def test_a_probe_is_filled_with_the_arguments_as_they_are_or_their_defaults() ->
 def test_a_probe_has_its_place_only_while_its_call_is_in_doubt(run: Run, event: Verified | Doubted) -> None:
     with pytest.raises(IllegalMove):
         apply(run, event)
+
+
+# --- a call that somebody else carries out, who can be asked
+
+
+def elsewhere() -> Run:
+    run = apply(answer(ready(), call(ALARM)), Intended(n=1, recall=True))
+    return apply(run, Resumed(clean=False))
+
+
+def test_who_carries_a_call_out_is_asked_how_it_ended_and_it_is_not_started_again() -> None:
+    assert next_effect(elsewhere()) == Recall(n=1, call=ALARM, seconds=10.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        pytest.param(YES, "ok", id="it was done"),
+        pytest.param(Fault(fault="tool_error", message="no"), "failed", id="it failed"),
+        pytest.param(Fault(fault="denied", message="no"), "denied", id="it was denied"),
+        pytest.param(Fault(fault="unknown", message="?"), "unknown", id="nobody knows there"),
+        pytest.param(None, "unknown", id="he knows of no such call"),
+    ],
+)
+def test_what_he_says_is_its_end_and_where_he_says_nothing_it_is_unknown(said: Result | None, word: str) -> None:
+    run = elsewhere()
+    run = apply(run, doubt.recalled(run.open[0], said, 0.5, OPEN_ENDS))
+    assert [one.result for one in run.done] == [word] and run.open == ()
+
+
+def test_a_call_elsewhere_that_kills_who_asks_about_it_again_and_again_is_unknown() -> None:
+    run = elsewhere()
+    for _ in range(STRIKES - 1):
+        run = apply(run, Resumed(clean=False))
+    assert recorded(run).unknown

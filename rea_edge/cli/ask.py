@@ -113,7 +113,9 @@ def show(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     if args.json:
         screen.say(msgspec.json.encode({**_one(first), "events": events}).decode())
         return 0
-    screen.say(f"{args.task}: {_one(first).get('goal')}")
+    via = _one(first).get("via")
+    behalf = f" (on behalf of {', '.join(map(str, via))})" if isinstance(via, list) and via else ""
+    screen.say(f"{args.task}{behalf}: {_one(first).get('goal')}")
     steps = Steps(screen)
     for event in events:
         steps.show(msgspec.convert(event, TaskEvent), at=str(event.get("at") or ""))

@@ -11,14 +11,16 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
+from rea_edge.client import Client
 from rea_edge.config import DEFAULT_FILE, Settings, load
+from rea_edge.config.client import Client as ClientSettings
 from rea_edge.config.peers import name_here
 from rea_edge.dial import link_settings, person_client_id
 from rea_edge.errors import NodeSilent, OperatorError, ToolInvalid
 from rea_edge.mqtt import Incoming, Link, Session
 from rea_edge.peers import Watched, pins_folder, watched_in, write_pin
-from rea_edge.pins import Declaration, Pin, changed_keys, shown, tool_of
-from rea_edge.records import Args
+from rea_edge.pins import Card, Declaration, Pin, changed_keys, read_card, shown, tool_of
+from rea_edge.records import Args, Tool
 from rea_edge.report import rfc3339
 from rea_edge.screen import Screen
 
@@ -59,7 +61,7 @@ def _list(settings: Settings, args: argparse.Namespace, screen: Screen) -> int:
 def _accept(settings: Settings, args: argparse.Namespace, screen: Screen) -> int:
     chosen = [one for one in watched_in(settings, settings.node.id) if one.name == args.peer]
     with _looked_at(chosen, settings) as (one,):
-        declared = _all_declared(one)
+        declared = _all_declared(one, settings)
     old = one.pin.tools if one.pin is not None else {}
     assert one.card is not None
     pin = Pin(
@@ -76,19 +78,43 @@ def _accept(settings: Settings, args: argparse.Namespace, screen: Screen) -> int
     return 0
 
 
-def _all_declared(one: Watched) -> dict[str, Declaration]:
+def _all_declared(one: Watched, settings: Settings) -> dict[str, Declaration]:
     """What the card says of every tool that is named. Raises OperatorError where one of them cannot be accepted."""
     card = one.card
     if card is None:
         raise OperatorError(one.standing(due=True).faults[0])
     if card.cut:
-        raise OperatorError(f"peer {one.name}: its card does not hold its tools, for they are too many for one message")
+        card = _whole(one, card, settings)
     wrong = [f"{tool} {card.wrong[tool]}" for tool in one.peer.tools if tool in card.wrong]
     wrong += [f"{tool} is not there" for tool in one.peer.tools if tool not in card.wrong and tool not in card.tools]
     wrong += [why for tool, declared in card.tools.items() if (why := _unusable(one, tool, declared))]
     if wrong:
         raise OperatorError(f"peer {one.name}: {'; '.join(wrong)}; nothing was accepted")
     return {tool: card.tools[tool] for tool in one.peer.tools}
+
+
+def _whole(one: Watched, card: Card, settings: Settings) -> Card:
+    """A card that was too large for a message, with what its node says of the tools when it is asked for them."""
+    from rea_edge.cli.ask import pages
+
+    broker = structs.replace(settings.broker, root=one.root)
+    with Client(ClientSettings(broker=broker, node=one.node, who=settings.node.id)) as client:
+        rows = [msgspec.convert(row, Tool) for row in pages(client, "tools", {})]
+    entries = [
+        {
+            "name": tool.name,
+            "effect": tool.effect,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "returns": tool.returns,
+            "takes_s": tool.timeout_s * (tool.retries + 1),
+            "confirm": tool.rule.confirm if tool.rule is not None else "never",
+        }
+        for tool in rows
+        if tool.name in one.peer.tools
+    ]
+    told = msgspec.json.encode({"tools": entries, "tools_hash": card.tools_hash})
+    return read_card(told, one.peer.tools)
 
 
 def _unusable(one: Watched, tool: str, declared: Declaration) -> str | None:

@@ -198,7 +198,8 @@ class View:
         run, said = trace(self._store, row)
         lines, next_ = _page(said, request, line)
         goal = cut(run.job.goal, GOAL_MAX, STATE_FILE)
-        return {"id": row.id, "run": run.id, "goal": goal, "state": state_word(run), "events": lines}, next_
+        via = list(run.job.via)
+        return {"id": row.id, "run": run.id, "via": via, "goal": goal, "state": state_word(run), "events": lines}, next_
 
 
 def trace(store: Reading, row: RunRow) -> tuple[Run, list[TaskEvent]]:

@@ -121,7 +121,7 @@ class Calls:
     def _cut(self, call: Call, until_s: float, cancel: threading.Event, spent_s: float) -> Fault | None:
         if call.refused is not None:
             words = f"the broker does not let this node call {call.node} (MQTT reason code {call.refused})"
-            return fault("denied", words, "an operator must add it to the broker's access rules")
+            return fault("denied_by_broker", words, "an operator must add it to the broker's access rules")
         if cancel.is_set():
             return fault("cancelled", f"it was cancelled while {call.node} worked on it")
         if time.monotonic() >= until_s:

@@ -23,9 +23,10 @@ from rea_edge.peers.watched import Standing, Watched, watched_in
 from rea_edge.records import Fault, Result, Tool
 from rea_edge.report import rfc3339
 from rea_edge.toolbox import Attempt
-from rea_edge.toolhost.faults import fault
+from rea_edge.toolhost.faults import FaultName, fault
 from rea_edge.wire import PAYLOAD_MAX, CallRequest
 
+LATER = "try again later"
 SEEN_S = 5.0  # for card and status to come, once connected; brokers send what is retained at once
 PACKET_MAX = 128 * 1024  # bytes: a node publishes 32 KiB at most
 
@@ -164,20 +165,24 @@ class Peers:
         with self._changed:
             while not (callee.looked and self._link.state.connected):
                 left = until_s - time.monotonic()
-                if left <= 0 or attempt.cancel.is_set():
-                    return fault("offline", self._why_not(callee), "try again later")
+                if attempt.cancel.is_set():
+                    # A read is asked for anew after a stop; what acts once has not started, whatever its intent says.
+                    name: FaultName = "not_sent" if attempt.tool.effect == "once" else "cancelled"
+                    return fault(name, "it was cancelled before anything was sent")
+                if left <= 0:
+                    return self._nobody(callee)
                 self._changed.wait(min(left, LOOK_S))
             self._restate()
             if (why := self._standing.withheld.get(attempt.tool.name)) is not None:
                 return fault("denied", why)
             if callee.state == "offline":
-                return fault("offline", f"{callee.node} is offline; nothing was sent", "try again later")
+                return fault("offline", f"{callee.node} is offline; nothing was sent", LATER)
         return None
 
-    def _why_not(self, callee: Watched) -> str:
+    def _nobody(self, callee: Watched) -> Fault:
         if not self._link.state.connected:
-            return f"the broker cannot be reached, nor {callee.node} by it; nothing was sent"
-        return f"there is no word of {callee.node} at the broker; nothing was sent"
+            return fault("no_broker", f"the broker cannot be reached, nor {callee.node} by it; nothing was sent", LATER)
+        return fault("offline", f"there is no word of {callee.node} at the broker; nothing was sent", LATER)
 
     def _request(self, callee: Watched, attempt: Attempt, request_id: str, deadline: float) -> bytes:
         request = CallRequest(

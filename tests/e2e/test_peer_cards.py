@@ -143,3 +143,24 @@ def test_a_hostile_card_is_data_on_the_terminal_and_to_the_model_and_can_only_wi
                 assert liar.accepted == [], "nothing was ever sent"
                 say(hostile)
                 wait_fault(client, "peer far: ", gone=True)
+
+
+def test_of_a_peer_with_more_tools_than_a_card_holds_they_are_asked_for(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    pair = Pair(make_house, mosquitto)
+    many = "".join(
+        f'\n\n@tool(effect="read")\ndef extra_{n}() -> str:\n    """{"Long words. " * 80}"""\n    return "x"\n'
+        for n in range(40)
+    )
+    with (pair.far.folder / "devices.py").open("a") as file:
+        file.write(many)
+    pair.begin()
+    with pair.near.client() as client:
+        assert result(client, "ring").ok
+        edit(pair.far, "Ring the bell.", "Ring it.")
+        restart(pair.far)
+        wait_fault(client, "its card is cut")
+        assert code_of(result(client, "ring")) == "policy_denied" and len(pair.far.ledger("ring")) == 1
+        pair.accept()
+        assert result(client, "ring").ok

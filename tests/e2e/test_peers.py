@@ -8,9 +8,10 @@ from tests.e2e.pair import EFFECTS, Pair, code_of, reply_to, result
 
 
 def test_a_tool_of_another_node_is_called_as_if_it_were_here(broker: AnyBroker, make_house: MakeHouse) -> None:
-    pair = Pair(make_house, broker).begin()
+    pair = Pair(make_house, broker, near="[gate.far__turn]\nranges = {percent = [0, 50]}\n").begin()
     with pair.near.client() as client:
         assert result(client, "look", name="tank").data == {"level": 71.5}
+        assert code_of(result(client, "turn", percent=60)) == "policy_denied", "the gate of this node holds for it"
         assert result(client, "turn", percent=30).data == {"percent": 30}
         assert result(client, "ring").data == {"rang": True}
         assert [line.split()[0] for line in pair.far.ledger()] == ["turn", "ring"] and pair.near.ledger() == []
@@ -78,6 +79,8 @@ def test_nobody_on_whose_behalf_a_call_came_may_say_yes_to_it_at_the_peer(
         wait_until(lambda: len(bob.asks()) == 1, "it waits for a person", 30.0)
         (one,) = bob.asks()
         assert (one.who, one.via) == ("near-1", ["me"])
+        journal = node.data("query", {"task": one.task}, "journal")
+        assert isinstance(journal, dict) and journal["via"] == ["me"]
         for stranger in (asker, node):
             said = stranger.ask("say", {"request": one.request, "answer": "yes", "ask_hash": one.ask_hash})
             assert code_of(said) == "policy_denied"
