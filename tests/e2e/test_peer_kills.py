@@ -5,9 +5,10 @@ import shutil
 import msgspec
 import pytest
 
+from rea_edge.emulated.endpoint import ScriptedEndpoint
 from tests.brokers import Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
-from tests.e2e.house import House
+from tests.e2e.house import House, call, endpoint_table, finish, questions, script
 from tests.e2e.pair import EFFECTS, Pair, code_of, reply_to, result
 
 SHORT = EFFECTS + "timeout_s = {doze = 4.0, soak = 4.0, ring = 4.0}\n"
@@ -18,24 +19,29 @@ def begun(house: House, word: str, count: int = 1) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "code", "runs"),
+    ("tool", "word", "runs"),
     [
-        pytest.param("doze", None, 2, id="a read runs again"),
-        pytest.param("soak", None, 2, id="what is idempotent runs again"),
-        pytest.param("ring", "outcome_unknown", 1, id="what acts once does not"),
+        pytest.param("doze", "ok", 2, id="a read runs again"),
+        pytest.param("soak", "ok", 2, id="what is idempotent runs again"),
+        pytest.param("ring", "unknown", 1, id="what acts once does not"),
     ],
 )
-def test_a_peer_that_is_killed_in_a_call_and_comes_back_ends_it_by_its_effect(
-    mosquitto: Mosquitto, make_house: MakeHouse, tool: str, code: str | None, runs: int
+def test_a_peer_that_is_killed_in_a_call_of_a_model_and_comes_back_ends_it_by_its_effect(
+    mosquitto: Mosquitto, make_house: MakeHouse, tool: str, word: str, runs: int
 ) -> None:
-    pair = Pair(make_house, mosquitto).begin()
-    with pair.near.client() as client:
-        client.send("call", {"id": "c1", "args": {"seconds": 1.5}}, f"far__{tool}")
-        begun(pair.far, tool)
-        pair.far.kill()
-        pair.far.start()
-        assert code_of(reply_to(client, "c1")) == code
+    with ScriptedEndpoint(
+        script(call(f"far__{tool}", seconds=1.5), call("far__look", name="tank"), finish("It is done."))
+    ) as server:
+        pair = Pair(make_house, mosquitto, near=endpoint_table(server.url, tool_s=20.0)).begin()
+        with pair.near.client() as client:
+            task_id, _ = client.submit({"goal": "Do it."})
+            begun(pair.far, tool)
+            pair.far.kill()
+            pair.far.start()
+            ended = client.watch(task_id, None)
+        assert (ended.outcome, [one.result for one in ended.done]) == ("achieved", [word, "ok"]), ended
         assert len(pair.far.ledger(tool)) == runs
+        assert ("unknown" in questions(server)[1].decode()) == (word == "unknown"), "what the model was told"
 
 
 @pytest.mark.parametrize(
@@ -142,4 +148,22 @@ def test_a_broker_that_is_killed_in_a_call_costs_no_outcome(
         wait_until(ended, "the call ends", 40.0)
         kept = msgspec.convert(client.data("query", {"task": "c1"}, "call"), dict[str, object])
         assert msgspec.convert(kept["reply"], dict[str, object])["ok"], kept
+        assert len(pair.far.ledger(tool)) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "code"),
+    [pytest.param("ring", "outcome_unknown", marks=pytest.mark.slow), pytest.param("soak", "tool_failed")],
+)
+def test_a_peer_that_loses_its_state_in_a_call_does_not_take_it_for_a_new_one(
+    mosquitto: Mosquitto, make_house: MakeHouse, tool: str, code: str
+) -> None:
+    pair = Pair(make_house, mosquitto, more=EFFECTS + "timeout_s = {soak = 8.0, ring = 8.0}\n").begin()
+    with pair.near.client() as client:
+        client.send("call", {"id": "c1", "args": {"seconds": 15.0}}, f"far__{tool}")
+        begun(pair.far, tool)
+        pair.far.kill()
+        shutil.rmtree(pair.far.folder / "state")
+        pair.far.start()
+        assert code_of(reply_to(client, "c1")) == code
         assert len(pair.far.ledger(tool)) == 1
