@@ -13,7 +13,7 @@ from msgspec import Struct
 from rea_edge import canonical, schema
 from rea_edge.basics import Frozen
 from rea_edge.errors import ToolInvalid
-from rea_edge.records import Args, Confirm, EffectClass, Tool
+from rea_edge.records import Args, Confirm, EffectClass, Rule, Tool
 
 CARD_MAX = 32 * 1024  # bytes: what a node publishes at most
 DECLARATION_MAX = 8 * 1024  # bytes, as JSON, of one tool: a model has to read them all
@@ -22,6 +22,7 @@ WORDS_MAX = 120  # characters of what a parameter says of itself, and of one wor
 MOST_DEPTH = 12  # of a schema
 WAY_S = 5.0  # what a call takes besides its tool: two brokers' hops, and the queue for a lane there
 LONGEST_S = 3600.0
+MOST_COST = 1e9
 STRICTNESS: tuple[EffectClass, ...] = ("read", "idempotent", "once")
 
 _KEPT = frozenset({
@@ -50,6 +51,7 @@ class Declaration(Frozen, frozen=True, kw_only=True):
     returns: Args | None = None
     takes_s: float = 10.0  # at most, all attempts together, and the wait for a person where there is one
     confirm: Confirm = "never"
+    cost: float = 0.0
 
     @property
     def digest(self) -> str:
@@ -153,6 +155,7 @@ def tool_of(declared: Declaration, terms: Terms) -> Tool:
         effect=max(declared.effect, terms.effect, key=STRICTNESS.index),
         kind="node",
         timeout_s=terms.timeout_s or min(declared.takes_s + WAY_S, LONGEST_S),
+        rule=Rule(cost=declared.cost) if declared.cost else None,
         source=terms.source,
     )
 
@@ -172,6 +175,8 @@ def _declared(entry: dict[str, object]) -> Declaration:
     one = msgspec.convert(entry, Declaration)
     if not 0 < one.takes_s <= LONGEST_S:
         raise ValueError(f"takes_s {one.takes_s!r} is no number of seconds up to {LONGEST_S:g}")
+    if not 0 <= one.cost <= MOST_COST:
+        raise ValueError(f"cost {one.cost!r} is no number up to {MOST_COST:g}")
     return one
 
 

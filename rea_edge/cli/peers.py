@@ -109,6 +109,7 @@ def _whole(one: Watched, card: Card, settings: Settings) -> Card:
             "returns": tool.returns,
             "takes_s": tool.timeout_s * (tool.retries + 1),
             "confirm": tool.rule.confirm if tool.rule is not None else "never",
+            "cost": tool.rule.cost if tool.rule is not None else 0.0,
         }
         for tool in rows
         if tool.name in one.peer.tools
