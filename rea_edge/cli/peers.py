@@ -98,7 +98,9 @@ def _whole(one: Watched, card: Card, settings: Settings) -> Card:
     from rea_edge.cli.ask import pages
 
     broker = structs.replace(settings.broker, root=one.root)
-    with Client(ClientSettings(broker=broker, node=one.node, who=settings.node.id)) as client:
+    with Client(
+        ClientSettings(broker=broker, node=one.node, who=settings.node.id, signing_key=one.peer.signing_key)
+    ) as client:
         rows = [msgspec.convert(row, Tool) for row in pages(client, "tools", {})]
     entries = [
         {

@@ -9,10 +9,10 @@ import msgspec
 
 from rea_edge.config.checks import check_broker, check_shape, secret_files, settings
 from rea_edge.config.document import documents, is_bare, merged, short_text
-from rea_edge.config.keys import signing_keys
+from rea_edge.config.keys import signing_key, signing_keys
 from rea_edge.config.peers import check_not_oneself
 from rea_edge.config.prompts import shipped_prompts
-from rea_edge.config.settings import Broker, Endpoint, Node, Secret, Settings, TaskType
+from rea_edge.config.settings import Broker, Endpoint, Node, Peer, Secret, Settings, TaskType
 from rea_edge.errors import ConfigInvalid
 from rea_edge.hidden import LEAST
 from rea_edge.topics import is_name
@@ -53,6 +53,7 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
         node=node,
         broker=broker,
         endpoints=endpoints,
+        peers={name: _with_signing_key(name, one, folder) for name, one in found.peers.items()},
         tool_secrets=tool_secrets(secret_files(tables), credentials),
         access=msgspec.structs.replace(found.access, key_texts=keys),
         files=tuple(part.file for part in parts),
@@ -156,6 +157,16 @@ def _hideable(file: Path, place: str) -> Secret:
             place, f"{file} must hold at least {LEAST} characters: less cannot be told from other words"
         )
     return secret
+
+
+def _with_signing_key(name: str, peer: Peer, credentials: Path | None) -> Peer:
+    file = peer.signing_key_file
+    if file is None and credentials is not None and (offered := credentials / f"peer_key_{name}").is_file():
+        file = offered
+    if file is None:
+        return peer
+    key = signing_key(file, f"peer.{name}.signing_key_file", credentials)
+    return msgspec.structs.replace(peer, signing_key_file=file, signing_key=key)
 
 
 def _secret(file: Path | None, place: str) -> Secret | None:

@@ -249,6 +249,11 @@ class Peer(Table, frozen=True):
     timeout_s: dict[str, Annotated[float, Meta(ge=0.1, le=3_600)]] = field(default_factory=dict)
     # tool = seconds for its answer; default: as its card says and 5 for the way. One that waits for a person needs more
 
+    signing_key_file: Path | None = None
+    # this node's key there, where its [access] keys has one for it: hex digits, mode 600; or the credential peer_key_NAME
+    signing_key: Secret | None = None
+    # never in the file itself: read from signing_key_file
+
     def id_of(self, name: str) -> str:
         """The id of the node that this configuration calls `name`."""
         return self.node or name
@@ -293,7 +298,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must stand in no journal, answer or listing."""
-        keys = (*(one.api_key for one in self.endpoints), *self.access.key_texts.values())
+        peers = (one.signing_key for one in self.peers.values())
+        keys = (*(one.api_key for one in self.endpoints), *self.access.key_texts.values(), *peers)
         given = (self.broker.password, *keys, *self.tool_secrets.values())
         return tuple(secret.reveal() for secret in given if secret is not None)
 

@@ -10,7 +10,7 @@ from rea_edge.pins import shown
 from rea_edge.records import Fault, Ok, Result
 from rea_edge.toolhost.faults import FaultName, fault
 from rea_edge.topics import is_name
-from rea_edge.wire import PUBLISH_MAX, VIA_MAX
+from rea_edge.wire import PUBLISH_MAX, VIA_MAX, Request
 
 # Of each code: what it is here. The names of `loop.OPEN_ENDS` may have taken effect, the others have not.
 FAULTS: dict[Code, FaultName] = {
@@ -86,6 +86,17 @@ def recalled(node: str, query_id: str, request_id: str, payload: bytes) -> tuple
     if kept.id != request_id or bytes(kept.reply) == b"null":
         return None, False
     return result_of(node, request_id, bytes(kept.reply)), False
+
+
+def written(request: Request, topic: str, key: bytes | None) -> bytes:
+    """The bytes of a request on this topic, signed where there is a key. Raises ValueError for what cannot be signed."""
+    payload = msgspec.json.encode(request)
+    if key is None:
+        return payload
+    from rea_edge.signature import signature
+
+    keys = msgspec.json.decode(payload, type=dict[str, object])
+    return msgspec.json.encode({**keys, "sig": signature(key, topic, keys)})
 
 
 def unsendable(node: str, me: str, via: tuple[str, ...]) -> Fault | None:

@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import msgspec
-
 from rea_edge.mqtt import Outgoing
-from rea_edge.peers.answers import recalled, result_of
+from rea_edge.peers.answers import recalled, result_of, written
+from rea_edge.peers.watched import Watched
 from rea_edge.records import Fault, Result
+from rea_edge.report import rfc3339
 from rea_edge.toolhost.faults import fault
-from rea_edge.topics import Topics
 from rea_edge.wire import QueryRequest
 
 LOOK_S = 0.05  # how often a waiting caller's Event is looked at
@@ -27,9 +26,11 @@ FAILED = 0x80  # reason codes of MQTT 5 from here on say that nothing was sent o
 class Call:
     """One call, and what has come of it so far. `out` is what was sent for it, None where that was in an earlier life."""
 
-    def __init__(self, node: str, topics: Topics, me: str, request_id: str, out: Outgoing | None) -> None:
-        self.node = node
+    def __init__(self, callee: Watched, me: str, request_id: str, out: Outgoing | None) -> None:
+        topics = callee.topics
+        self.node = callee.node
         self.out = out
+        self._callee = callee
         self.request_id = request_id
         self.query_id = f"q{os.urandom(8).hex()}"
         self.reply = topics.reply(me, request_id)
@@ -42,8 +43,14 @@ class Call:
     def query(self, until_s: float) -> Outgoing:
         """Asks for its outcome."""
         seconds = max(0.001, until_s - time.monotonic())
-        request = QueryRequest(id=self.query_id, task=self.request_id, ttl_ms=max(1, int(seconds * 1000)))
-        return Outgoing(topic=self.asking, payload=msgspec.json.encode(request), until_s=until_s)
+        request = QueryRequest(
+            id=self.query_id,
+            task=self.request_id,
+            ttl_ms=max(1, int(seconds * 1000)),
+            sent_at=rfc3339(time.time()) if self._callee.key is not None else None,
+        )
+        payload = written(request, self.asking, self._callee.key)
+        return Outgoing(topic=self.asking, payload=payload, until_s=until_s)
 
     def hear(self, topic: str, payload: bytes) -> None:
         if self.result is not None:

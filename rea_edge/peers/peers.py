@@ -10,13 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-import msgspec
 from msgspec import structs
 
 from rea_edge.config import Settings
 from rea_edge.dial import link_settings, node_client_id, peers_client_id
 from rea_edge.mqtt import Incoming, Link, Outgoing, Session
-from rea_edge.peers.answers import id_on_the_way, unsendable
+from rea_edge.peers.answers import id_on_the_way, unsendable, written
 from rea_edge.peers.calls import LOOK_S, Call, Calls
 from rea_edge.peers.pinned import pins_folder, stamp
 from rea_edge.peers.watched import Standing, Watched, watched_in
@@ -139,10 +138,14 @@ class Peers:
         # A reading is new each time it is asked for; whatever else has this id is done once there, and told again.
         nonce = os.urandom(3).hex() if attempt.tool.effect == "read" else ""
         request_id = id_on_the_way(attempt.request_id, nonce)
-        payload = self._request(callee, attempt, request_id, deadline)
+        topic = callee.topics.send(self._node, "call", tool)
+        try:
+            payload = written(self._request(callee, attempt, request_id, deadline), topic, callee.key)
+        except ValueError as exc:
+            return fault("bad_args", str(exc))
         if len(payload) > PAYLOAD_MAX:
             return fault("bad_args", f"a call has at most {PAYLOAD_MAX} bytes, this one has {len(payload)}")
-        out = Outgoing(topic=callee.topics.send(self._node, "call", tool), payload=payload, until_s=deadline)
+        out = Outgoing(topic=topic, payload=payload, until_s=deadline)
         with self._calls.waiting(self._call(callee, request_id, out)) as call:
             self._link.tell(out)
             return self._calls.ended(call, deadline, attempt.cancel, once=attempt.tool.effect == "once")
@@ -157,7 +160,7 @@ class Peers:
             return self._calls.asked_for(call, time.monotonic() + seconds)
 
     def _call(self, callee: Watched, request_id: str, out: Outgoing | None) -> Call:
-        return Call(callee.node, callee.topics, self._node, request_id, out)
+        return Call(callee, self._node, request_id, out)
 
     def _missing(self, callee: Watched, attempt: Attempt, deadline: float) -> Fault | None:
         """Why nothing can be sent: after a start, or a loss of the connection, what is known of the peer is waited for."""
@@ -184,17 +187,17 @@ class Peers:
             return fault("no_broker", f"the broker cannot be reached, nor {callee.node} by it; nothing was sent", LATER)
         return fault("offline", f"there is no word of {callee.node} at the broker; nothing was sent", LATER)
 
-    def _request(self, callee: Watched, attempt: Attempt, request_id: str, deadline: float) -> bytes:
-        request = CallRequest(
+    def _request(self, callee: Watched, attempt: Attempt, request_id: str, deadline: float) -> CallRequest:
+        now = self._now() or (time.time() if callee.key is not None else None)  # what is signed must say when it was
+        return CallRequest(
             id=request_id,
             args=attempt.args,
             ttl_ms=max(1, int((deadline - time.monotonic()) * 1000)),
-            sent_at=rfc3339(self._now()),
+            sent_at=rfc3339(now),
             epoch=callee.epoch or None,  # a peer that has lost its state must not take this for a new one
             via=list(attempt.asker.via) or None,
             trace=attempt.asker.trace or None,
         )
-        return msgspec.json.encode(request)
 
     # --- the link's
 

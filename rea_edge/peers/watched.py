@@ -40,6 +40,7 @@ class Watched:
         self.node = peer.id_of(name)
         self.root = peer.root or root
         self.topics = Topics(self.root, self.node)
+        self.key = bytes.fromhex(peer.signing_key.reveal()) if peer.signing_key is not None else None
         self.replies = f"{self.topics.base}/out/{me}/reply/+"
         self.card: Card | None = None
         self.epoch = ""

@@ -310,6 +310,8 @@ def test_two_halves_of_one_rule_may_stand_in_two_files(tmp_path: Path) -> None:
         ("[peer.Pump]\ntools = ['a']", "peer.Pump: it stands in front"),
         ("[peer.pump]\nnode = '_all'\ntools = ['a']", "peer.pump.node: expected 1 to 36 of"),
         ("[peer.pump]\nroot = 'a/#'\ntools = ['a']", "peer.pump.root: expected one to four names"),
+        ("[peer.pump]\nsigning_key = 'a'\ntools = ['a']", "peer.pump.signing_key: never in the file itself"),
+        ("[peer.pump]\nsigning_key_file = 'no'\ntools = ['a']", "peer.pump.signing_key_file: "),
         ("[peer.pump]\nwho = 'a'\ntools = ['a']", "peer.pump.who: unknown key"),
         ("[peer.pump]\ntools = ['a']\neffect = {b = 'read'}", "peer.pump.effect.b: no tool named here; there are a"),
         ("[peer.pump]\ntools = ['a']\neffect = {a = 'none'}", "peer.pump.effect"),

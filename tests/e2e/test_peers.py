@@ -1,9 +1,13 @@
 """Tools of another node: a person and a model use them by way of the first, and the chain of who asks goes with a call."""
 
+from pathlib import Path
+
+import pytest
+
 from rea_edge.emulated.endpoint import ScriptedEndpoint
 from tests.brokers import AnyBroker, Mosquitto, wait_until
 from tests.e2e.conftest import MakeHouse
-from tests.e2e.house import call, endpoint_table, finish, questions, script
+from tests.e2e.house import call, endpoint_table, finish, questions, script, wait_online
 from tests.e2e.pair import EFFECTS, Pair, code_of, reply_to, result
 
 
@@ -94,3 +98,27 @@ def test_nobody_on_whose_behalf_a_call_came_may_say_yes_to_it_at_the_peer(
         assert bob.ask("say", {"request": two.request, "answer": "no", "ask_hash": two.ask_hash}).ok
         denied = reply_to(client, "c2")
         assert code_of(denied) == "policy_denied" and "bob has said no" in str(denied.error)
+
+
+KEY = "5e" * 32
+
+
+@pytest.mark.parametrize("signs", [pytest.param(True, id="with its key"), pytest.param(False, id="without")])
+def test_a_node_with_a_key_at_its_peer_calls_only_what_it_signs(
+    mosquitto: Mosquitto, make_house: MakeHouse, tmp_path: Path, signs: bool
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(KEY)
+    file.chmod(0o600)
+    far = f'[access]\nidentity = "keys"\nkeys = {{near-1 = "{file}"}}\n'
+    more = EFFECTS + "timeout_s = {ring = 4.0}\n" + (f'signing_key_file = "{file}"\n' if signs else "")
+    pair = Pair(make_house, mosquitto, far=far, more=more)
+    pair.far.start()
+    wait_until(lambda: pair.peers()["state"] == "online", "the far one is there", 30.0)
+    pair.accept()
+    pair.near.start()
+    with pair.near.client() as client:
+        wait_online(client)
+        reply = result(client, "ring", seconds=3.5 if signs else 0.0)
+        assert reply.ok == signs, reply
+        assert len(pair.far.ledger("ring")) == signs
