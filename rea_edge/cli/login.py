@@ -19,9 +19,16 @@ EXPIRES_S = 30  # whoever was away needs to know nothing of a check
 
 class Login:
     """Use as a context manager; raises `NodeSilent` where the broker does not let it in, `ConfigInvalid` for settings
-    that cannot work."""
+    that cannot work. `told` gets each message as it comes."""
 
-    def __init__(self, broker: Broker, client_id: str, *subscriptions: str) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        client_id: str,
+        *subscriptions: str,
+        told: Callable[[Incoming], None] = lambda incoming: None,
+    ) -> None:
+        self._told = told
         self.client_id = client_id
         self.downs = 0  # how often the connection has ended
         self._heard: set[bytes] = set()
@@ -77,12 +84,17 @@ class Login:
         self._within(seconds, lambda: payload in self._heard or self.downs > downs)
         return payload in self._heard and self.downs == downs
 
+    def waits(self, seconds: float, so: Callable[[], bool]) -> bool:
+        """Whether what was told comes to be so in time."""
+        return self._within(seconds, so)
+
     def _within(self, seconds: float, so: Callable[[], bool]) -> bool:
         with self._news:
             return self._news.wait_for(so, seconds)
 
     def _accept(self, incoming: Incoming) -> bool:
         with self._news:
+            self._told(incoming)
             self._heard.add(incoming.payload)
             self._news.notify_all()
         return True

@@ -2,29 +2,27 @@
 
 import argparse
 import os
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import structs
 
+from rea_edge.cli.login import Login
 from rea_edge.client import Client
 from rea_edge.config import DEFAULT_FILE, Settings, load
 from rea_edge.config.client import Client as ClientSettings
 from rea_edge.config.peers import name_here
-from rea_edge.dial import link_settings, person_client_id
-from rea_edge.errors import NodeSilent, OperatorError, ToolInvalid
-from rea_edge.mqtt import Incoming, Link, Session
+from rea_edge.dial import person_client_id
+from rea_edge.errors import OperatorError, ToolInvalid
+from rea_edge.mqtt import Incoming
 from rea_edge.peers import Watched, pins_folder, watched_in, write_pin
 from rea_edge.pins import Card, Declaration, Pin, changed_keys, read_card, shown, tool_of
 from rea_edge.records import Args, Tool
 from rea_edge.report import rfc3339
 from rea_edge.screen import Screen
 
-BROKER_S = 8.0
 SEEN_S = 3.0  # for cards and statuses to come; a broker sends what is retained at once
 
 
@@ -41,8 +39,9 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
 
 
 def _list(settings: Settings, args: argparse.Namespace, screen: Screen) -> int:
-    with _looked_at(watched_in(settings, settings.node.id), settings) as watched:
-        rows = [_row(one) for one in watched]
+    watched = watched_in(settings, settings.node.id)
+    _look_at(watched, settings)
+    rows = [_row(one) for one in watched]
     if args.json:
         screen.say(msgspec.json.encode(rows).decode())
         return 0
@@ -60,8 +59,9 @@ def _list(settings: Settings, args: argparse.Namespace, screen: Screen) -> int:
 
 def _accept(settings: Settings, args: argparse.Namespace, screen: Screen) -> int:
     chosen = [one for one in watched_in(settings, settings.node.id) if one.name == args.peer]
-    with _looked_at(chosen, settings) as (one,):
-        declared = _all_declared(one, settings)
+    _look_at(chosen, settings)
+    (one,) = chosen
+    declared = _all_declared(one, settings)
     old = one.pin.tools if one.pin is not None else {}
     assert one.card is not None
     pin = Pin(
@@ -177,38 +177,14 @@ def _row(one: Watched) -> Args:
     }
 
 
-@contextmanager
-def _looked_at(watched: Sequence[Watched], settings: Settings) -> Iterator[Sequence[Watched]]:
-    """The peers with what the broker keeps of them. Raises NodeSilent where it does not answer."""
-    changed, up = threading.Condition(), threading.Event()
+def _look_at(watched: Sequence[Watched], settings: Settings) -> None:
+    """Let the peers hear what the broker keeps of them. Raises NodeSilent where it does not answer."""
 
-    def hear(incoming: Incoming) -> bool:
-        with changed:
-            for one in watched:
-                one.hear(incoming.topic, incoming.payload)
-            changed.notify_all()
-        return True
+    def told(incoming: Incoming) -> None:
+        for one in watched:
+            one.hear(incoming.topic, incoming.payload)
 
-    def on_up(session: Session) -> tuple[()]:
-        up.set()
-        return ()
-
-    link = Link(
-        link_settings(settings.broker, person_client_id("peers"), session_expiry_s=0),
-        subscriptions=tuple(dict.fromkeys(topic for one in watched for topic in one.topics_heard[:2])),
-        accept=hear,
-        pull=lambda limit: (),
-        published=lambda out, reason: None,
-        before_connect=lambda: None,
-        on_up=on_up,
-        on_down=lambda reason: None,
-    )
-    link.start()
-    try:
-        if watched and not up.wait(BROKER_S):
-            raise NodeSilent(f"{settings.broker.url} does not answer: {link.state.last_error or 'silence'}")
-        with changed:
-            changed.wait_for(lambda: all(one.looked for one in watched), SEEN_S)
-    finally:
-        link.stop(None, 1.0)
-    yield watched
+    topics = dict.fromkeys(topic for one in watched for topic in one.topics_heard[:2])
+    if watched:
+        with Login(settings.broker, person_client_id("peers"), *topics, told=told) as login:
+            login.waits(SEEN_S, lambda: all(one.looked for one in watched))

@@ -16,10 +16,15 @@ from tests.brokers import wait_until
 IN, OUT = "rea/v1/boiler-1/in", "rea/v1/boiler-1/out"
 
 
+def doors_of(folder: Path) -> Doors:
+    """A broker of its own: another one would know these nodes with another state."""
+    folder.mkdir()
+    return Doors(folder)
+
+
 def allowed(folder: Path) -> Doors:
     """The shipped files with the block of panel-1 taken out of comment, for boiler-2."""
-    folder.mkdir()
-    doors = Doors(folder)
+    doors = doors_of(folder)
     rules = folder / "nodes.acl"
     text = rules.read_text()
     assert text.count("#user panel-1") == 1
@@ -91,22 +96,25 @@ def test_a_node_calls_another_where_the_operator_has_said_so_and_in_no_other_nam
                 ear.leave()
 
 
-def test_as_shipped_no_node_calls_another_nor_sees_its_card(doors: Doors, tmp_path: Path) -> None:
-    tools = tmp_path / "devices.py"
-    tools.write_text(TOOLS)
-    far = settings(doors, tmp_path / "far", "boiler-1", f'tools = ["{tools}"]\n')
-    near = settings(doors, tmp_path / "near", "boiler-2", '[peer.far]\nnode = "boiler-1"\ntools = ["ring"]\n')
-    with running(far, near):
-        wait_until(lambda: typed(doors, tmp_path, "ann", "tools")[0] == 0, "the far one is there", 30)
-        code, said = accept(near)
-        assert code == 1 and "no card of boiler-1" in said
-        wait_until(lambda: typed(doors, tmp_path, "ann", "status", "--node", "boiler-2")[0] == 0, "so is the near", 30)
-        code, said = called(doors, tmp_path)
-        assert code == 1 and "nobody has accepted" in said
-        status = json.loads(typed(doors, tmp_path, "ann", "status", "--node", "boiler-2", "--json")[1])
-        assert "may this node read rea/v1/boiler-1/out/_all/card" in str(status)
-        other = Login(doors.nodes, "boiler-2", "5")
-        try:
-            assert other.publish(f"{IN}/boiler-2/call/ring", '{"id":"c1"}').is_failure
-        finally:
-            other.leave()
+def test_as_shipped_no_node_calls_another_nor_sees_its_card(tmp_path: Path) -> None:
+    with doors_of(tmp_path / "doors") as doors:
+        tools = tmp_path / "devices.py"
+        tools.write_text(TOOLS)
+        far = settings(doors, tmp_path / "far", "boiler-1", f'tools = ["{tools}"]\n')
+        near = settings(doors, tmp_path / "near", "boiler-2", '[peer.far]\nnode = "boiler-1"\ntools = ["ring"]\n')
+        with running(far, near):
+            wait_until(lambda: typed(doors, tmp_path, "ann", "tools")[0] == 0, "the far one is there", 30)
+            code, said = accept(near)
+            assert code == 1 and "no card of boiler-1" in said
+            wait_until(
+                lambda: typed(doors, tmp_path, "ann", "status", "--node", "boiler-2")[0] == 0, "so is the near", 30
+            )
+            code, said = called(doors, tmp_path)
+            assert code == 1 and "nobody has accepted" in said
+            status = json.loads(typed(doors, tmp_path, "ann", "status", "--node", "boiler-2", "--json")[1])
+            assert "may this node read rea/v1/boiler-1/out/_all/card" in str(status)
+            other = Login(doors.nodes, "boiler-2", "5")
+            try:
+                assert other.publish(f"{IN}/boiler-2/call/ring", '{"id":"c1"}').is_failure
+            finally:
+                other.leave()
