@@ -13,6 +13,7 @@ from msgspec import Struct
 from rea_edge import canonical, schema
 from rea_edge.basics import Frozen
 from rea_edge.errors import ToolInvalid
+from rea_edge.markup import plain
 from rea_edge.records import Args, Confirm, EffectClass, Rule, Tool
 
 CARD_MAX = 32 * 1024  # bytes: what a node publishes at most
@@ -31,8 +32,7 @@ _KEPT = frozenset({
     "$ref", "$defs", "default",
 })  # fmt: skip
 # Not among them: `pattern`. Matching one that was made for it takes for ever, and its own node checks it anyway.
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]")
-_MARKS = re.compile(r"<\|?[^<>]{0,80}\|?>|[<>]{1,3}|\[/?[A-Z_ ]{2,24}\]|`{3,}|#{2,}")
+# `plain` takes these out at the start of a line; here all is one line.
 _SPEAKER = re.compile(
     r"\b(system|user|assistant|human|developer|tool|observation|action|answer)\s*[:：]", re.IGNORECASE
 )
@@ -52,6 +52,7 @@ class Declaration(Frozen, frozen=True, kw_only=True):
     takes_s: float = 10.0  # at most, all attempts together, and the wait for a person where there is one
     confirm: Confirm = "never"
     cost: float = 0.0
+    outward: bool = False
 
     @property
     def digest(self) -> str:
@@ -155,6 +156,7 @@ def tool_of(declared: Declaration, terms: Terms) -> Tool:
         effect=max(declared.effect, terms.effect, key=STRICTNESS.index),
         kind="node",
         timeout_s=terms.timeout_s or min(declared.takes_s + WAY_S, LONGEST_S),
+        outward=declared.outward,
         rule=Rule(cost=declared.cost) if declared.cost else None,
         source=terms.source,
     )
@@ -162,10 +164,7 @@ def tool_of(declared: Declaration, terms: Terms) -> Tool:
 
 def shown(text: str, most: int) -> str:
     """A text from a card as one line that is no more than text."""
-    line = " ".join(_UNSEEN.sub(" ", text).split())
-    while (clean := _MARKS.sub(" ", line)) != line:
-        line = clean
-    line = " ".join(_SPEAKER.sub(r"\1 -", line).split())
+    line = _SPEAKER.sub(r"\1 -", " ".join(plain(text).split()))
     return line if len(line) <= most else line[: most - 1] + "…"
 
 

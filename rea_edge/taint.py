@@ -31,6 +31,9 @@ OUR_FAULTS = frozenset(
         "denied_by_broker", "not_sent",
     }
 )  # fmt: skip
+PEERS_FAULTS = frozenset(
+    {"denied", "busy"}
+)  # of these another node may have put the words, where it carries the tool out
 # Results in words of ours: of a message to a device from which no answer is awaited, and of what a dry run leaves out.
 PUBLISHED = b'{"published":true}'
 NOT_RUN = b'{"dry_run":true,"note":"valid and allowed, and not run: this is a dry run"}'
@@ -58,7 +61,8 @@ def is_free(result: Result, call: Call, offer: Tool | Offer | None) -> bool:
     """Whether what a call gave holds free text; `offer` is its tool as it was declared, None if nobody knows."""
     match result:
         case Fault(fault=fault, message=message, suggestion=suggestion):
-            ours = fault in OUR_FAULTS or _NOTHING_SAID.fullmatch(message) is not None
+            told_by_peer = fault in PEERS_FAULTS and offer is not None and offer.kind == "node"
+            ours = (fault in OUR_FAULTS and not told_by_peer) or _NOTHING_SAID.fullmatch(message) is not None
             return not ours and bool(message or suggestion)
         case Ok(data=data):
             return bytes(data) not in (PUBLISHED, NOT_RUN) and _says(data, call, offer)

@@ -22,6 +22,7 @@ from rea_edge.pins import Card, Declaration, Pin, changed_keys, read_card, shown
 from rea_edge.records import Args, Tool
 from rea_edge.report import rfc3339
 from rea_edge.screen import Screen
+from rea_edge.taint import is_outward
 
 SEEN_S = 3.0  # for cards and statuses to come; a broker sends what is retained at once
 
@@ -111,6 +112,7 @@ def _whole(one: Watched, card: Card, settings: Settings) -> Card:
             "returns": tool.returns,
             "takes_s": tool.timeout_s * (tool.retries + 1),
             "confirm": tool.rule.confirm if tool.rule is not None else "never",
+            "outward": is_outward(tool),
             "cost": tool.rule.cost if tool.rule is not None else 0.0,
         }
         for tool in rows

@@ -15,7 +15,6 @@ from rea_edge.wire import PUBLISH_MAX, VIA_MAX, Request
 # Of each code: what it is here. The names of `loop.OPEN_ENDS` may have taken effect, the others have not.
 FAULTS: dict[Code, FaultName] = {
     "tool_failed": "tool_error",
-    "outcome_unknown": "unknown",
     "policy_denied": "denied",
     "approval_timeout": "denied",
     "busy": "busy",

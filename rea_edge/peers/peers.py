@@ -197,6 +197,7 @@ class Peers:
             epoch=callee.epoch or None,  # a peer that has lost its state must not take this for a new one
             via=list(attempt.asker.via) or None,
             trace=attempt.asker.trace or None,
+            tainted=attempt.asker.tainted,
         )
 
     # --- the link's

@@ -27,8 +27,7 @@ And of a tool of another node:
 
 | fault | means |
 | --- | --- |
-| `unknown` | that node says that nobody knows whether it took effect |
-| `unclear` | that node's answer does not say whether it had started |
+| `unclear` | that node says that nobody knows whether it took effect, or its answer does not say whether it had started |
 | `denied` | its gate, or a person there, said no: nothing had run |
 | `refused` | it took the request for a bad or a late one: nothing had run |
 
@@ -42,7 +41,7 @@ from rea_edge.records import Fault
 FaultName = Literal[
     "tool_error", "timeout", "cancelled", "memory", "cpu", "output", "crashed", "bad_result", "host_gone",
     "unconfined", "missing_program", "bad_args", "unknown_tool", "no_host", "busy",
-    "broker_gone", "no_broker", "offline", "denied_by_broker", "not_sent", "unknown", "unclear", "denied", "refused",
+    "broker_gone", "no_broker", "offline", "denied_by_broker", "not_sent", "unclear", "denied", "refused",
 ]  # fmt: skip
 
 LONGEST_MESSAGE = 500

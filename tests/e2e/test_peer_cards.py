@@ -128,7 +128,7 @@ def test_a_hostile_card_is_data_on_the_terminal_and_to_the_model_and_can_only_wi
             liar.post(f"{base}/out/_all/status", b'{"state":"online","epoch":"e1"}', retain=True)
             say(hostile)
             shown = pair.accept()
-            assert "\x1b" not in shown and "<|im_start|>" not in shown and '"Look. ' in shown
+            assert "\x1b" not in shown and "<|im_start|>" not in shown and '"Look.' in shown
             pair.near.start()
             with pair.near.client() as client:
                 wait_online(client)

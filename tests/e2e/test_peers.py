@@ -25,20 +25,39 @@ def test_a_tool_of_another_node_is_called_as_if_it_were_here(broker: AnyBroker, 
 
 def test_a_model_uses_the_tools_of_another_node(broker: AnyBroker, make_house: MakeHouse) -> None:
     answers = (
-        call("far__look", name="tank"),
         call("far__turn", percent=20),
         call("far__ring"),
+        call("far__look", name="tank"),
         finish("The tank is at 71.5."),
     )
     with ScriptedEndpoint(script(*answers)) as endpoint:
         pair = Pair(make_house, broker, near=endpoint_table(endpoint.url)).begin()
         with pair.near.client() as client:
-            task_id, _ = client.submit({"goal": "Look at the tank, turn the valve, ring."})
+            task_id, _ = client.submit({"goal": "Turn the valve, ring, look at the tank."})
             ended = client.watch(task_id, None)
         assert (ended.outcome, [one.result for one in ended.done]) == ("achieved", ["ok"] * 3), ended
         assert [line.split()[0] for line in pair.far.ledger()] == ["turn", "ring"]
         opening = questions(endpoint)[0].decode()
         assert "far__ring" in opening and "far-1 says of it" in opening
+
+
+def test_that_a_model_has_read_free_text_is_known_to_the_peer_whose_tool_it_calls(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    """The near node lets it; at the far one nobody can say yes to what a text may have put into its mind."""
+    answers = (call("far__doze", seconds=0), call("far__ring"), call("far__look", name="tank"), finish("It is done."))
+    with ScriptedEndpoint(script(*answers)) as endpoint:
+        near = endpoint_table(endpoint.url) + '\n[task.default]\nuntrusted = "allow"\n'
+        pair = Pair(make_house, mosquitto, near=near).begin()
+        with pair.near.client() as client:
+            task_id, _ = client.submit({"goal": "Rest, then ring."})
+            ended = client.watch(task_id, None)
+        assert [(one.tool, one.result) for one in ended.done] == [
+            ("far__doze", "ok"),
+            ("far__ring", "denied"),
+            ("far__look", "ok"),
+        ]
+        assert ended.tainted_by is not None and pair.far.ledger("ring") == []
 
 
 def test_a_call_that_has_come_by_a_node_is_refused_there(mosquitto: Mosquitto, make_house: MakeHouse) -> None:

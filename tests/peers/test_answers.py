@@ -30,7 +30,7 @@ def test_a_value_is_the_value(data: object) -> None:
 
 CODES: dict[Code, tuple[str, bool]] = {
     "tool_failed": ("tool_error", False),
-    "outcome_unknown": ("unknown", True),
+    "outcome_unknown": ("unclear", True),
     "policy_denied": ("denied", False),
     "approval_timeout": ("denied", False),
     "busy": ("busy", False),

@@ -53,6 +53,7 @@ def test_of_a_card_only_the_tools_that_are_wanted_are_read() -> None:
         pytest.param({"description": "Turn the pump on."}, ["description"], id="its words"),
         pytest.param({"takes_s": 11.0}, ["takes_s"], id="its time"),
         pytest.param({"cost": 2.5}, ["cost"], id="what it costs"),
+        pytest.param({"outward": True}, ["outward"], id="that it tells others"),
         pytest.param({"confirm": "always"}, ["confirm"], id="that it asks a person"),
         pytest.param({"parameters": {"type": "object", "properties": {}}}, ["parameters"], id="its parameters"),
         pytest.param({"returns": {"type": "boolean"}}, ["returns"], id="what it returns"),
@@ -163,7 +164,7 @@ def test_the_words_of_a_card_reach_a_model_in_quotes_on_one_line_without_roles()
     tool = tool_of(declared(description=HOSTILE), TERMS)
     assert tool.description.startswith('boiler-1 says of it: "Turn it on.') and tool.description.endswith('"')
     assert tool.description.isprintable()
-    for mark in ("<|", "|>", "<", ">", "[INST]", "ystem:", "ssistant:", "uman:", "```", "###", "\n", "\\"):
+    for mark in ("<|", "|>", "[INST]", "<<SYS>>", "</tools>", "ystem:", "ssistant:", "uman:", "\n", "\\"):
         assert mark not in tool.description, mark
     assert len(tool_of(declared(description="long " * 200), TERMS).description) < 400
 
