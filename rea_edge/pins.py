@@ -22,6 +22,7 @@ DESCRIPTION_MAX = 300  # characters
 WORDS_MAX = 120  # characters of what a parameter says of itself, and of one word that it takes
 MOST_DEPTH = 12  # of a schema
 WAY_S = 5.0  # what a call takes besides its tool: two brokers' hops, and the queue for a lane there
+PROMPT_S = 2.0  # that most calls should take; what its tool itself takes, its own node watches
 LONGEST_S = 3600.0
 MOST_COST = 1e9
 STRICTNESS: tuple[EffectClass, ...] = ("read", "idempotent", "once")
@@ -157,6 +158,7 @@ def tool_of(declared: Declaration, terms: Terms) -> Tool:
         kind="node",
         timeout_s=terms.timeout_s or min(declared.takes_s + WAY_S, LONGEST_S),
         outward=declared.outward,
+        p95_s=PROMPT_S if declared.confirm == "never" else declared.takes_s,  # a person's time is nobody's fault
         rule=Rule(cost=declared.cost) if declared.cost else None,
         source=terms.source,
     )

@@ -135,6 +135,7 @@ def _show(screen: Screen, one: Watched, tool: str, said: Declaration, old: Decla
     screen.say(f"{name_here(one.name, tool)}: {_effect_words(one, tool, said)}")
     screen.say(f"  it says: {msgspec.json.encode(shown(said.description, 300)).decode()}")
     screen.say(f"  parameters: {shown(msgspec.json.encode(said.parameters).decode(), 2000)}")
+    screen.say(f"  its answer is waited for {tool_of(said, one.terms(tool)).timeout_s:g} s")
     if said.confirm != "never":
         screen.say(f"  a person there must say yes to it (confirm = {said.confirm}): give it time by timeout_s")
     if old is None:

@@ -44,11 +44,15 @@ def test_nothing_of_a_peer_is_called_before_a_person_has_accepted_it(broker: Any
         wait_fault(client, "peers accept far")
         assert "far__look" not in names(client)
         assert pair.peers()["accepted"] is None
+        checked = pair.near.run_command("check", "--config", str(pair.near.config))
+        assert checked.returncode == 1 and "peers accept far" in checked.stdout
         shown = pair.accept()
-        assert "far__ring: once by its card" in shown and 'it says: "Ring the bell."' in shown
+        assert "far__ring: once by its card" in shown and 'it says: "Ring the bell."' in shown and "for 25 s" in shown
         assert result(client, "look", name="tank").data == {"level": 71.5}
         wait_fault(client, "peer far", gone=True)
         assert "far__look" in names(client)
+        checked = pair.near.run_command("check", "--config", str(pair.near.config))
+        assert checked.returncode == 0 and "tool far__ring: once, outward, 25 s" in checked.stdout, checked.stdout
 
 
 def test_a_tool_that_changes_is_withdrawn_until_it_is_as_it_was_or_is_accepted_anew(
