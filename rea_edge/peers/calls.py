@@ -72,6 +72,10 @@ class Calls:
         self._connected = connected
         self._open: dict[str, Call] = {}  # by the topic of each answer
 
+    @property
+    def idle(self) -> bool:
+        return not self._open
+
     @contextmanager
     def waiting(self, call: Call) -> Iterator[Call]:
         """Its answers are heard until the block ends."""

@@ -73,6 +73,11 @@ class Peers:
     def stop(self) -> None:
         self._link.stop(None, 1.0)
 
+    @property
+    def idle(self) -> bool:
+        """No call is under way."""
+        return self._calls.idle
+
     # --- what there is
 
     @property
