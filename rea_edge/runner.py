@@ -110,11 +110,9 @@ class Effects(Port):
 
     def recalls(self, call: Call) -> bool:
         """Whether the end of such a call can be asked for later, by its request id."""
-        ...
 
     def recall(self, run: Run, asked: Recall) -> Result | None:
         """How a call ended that was cut off, by the word of who carries it out; None: he does not know. Starts nothing."""
-        ...
 
     def act(
         self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
