@@ -1,5 +1,7 @@
 """Tools of another node: a person and a model use them by way of the first, and the chain of who asks goes with a call."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,25 @@ def test_a_node_with_a_key_at_its_peer_calls_only_what_it_signs(
         reply = result(client, "ring", seconds=3.5 if signs else 0.0)
         assert reply.ok == signs, reply
         assert len(pair.far.ledger("ring")) == signs
+
+
+def test_a_reload_takes_up_peers_and_lets_go_of_them(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
+    pair = Pair(make_house, mosquitto)
+    whole = pair.near.config.read_text()
+    without = whole[: whole.index("[peer.far]")]
+    pair.near.config.write_text(without)
+    pair.far.start()
+    pair.near.start()
+    with pair.near.client() as client, pair.far.client() as there:
+        wait_online(client)
+        wait_online(there)
+        assert code_of(result(client, "ring")) == "bad_request", "it knows no peer"
+        pair.near.config.write_text(whole)
+        pair.accept()
+        os.kill(pair.near.pid, signal.SIGHUP)
+        wait_until(lambda: result(client, "look", name="tank").ok, "its tools are here", 30.0)
+        assert result(client, "ring").ok
+        pair.near.config.write_text(without)
+        os.kill(pair.near.pid, signal.SIGHUP)
+        wait_until(lambda: code_of(result(client, "ring")) == "bad_request", "they are gone", 30.0)
+        assert client.status_asked().faults == []
