@@ -299,7 +299,7 @@ MUTATIONS = (
     ),
     Mutation(
         "two sets of tools use one device at once",
-        (("toolbox.py", "known = devices or Devices()", "known = Devices()"),),
+        (("toolbox.py", "self._devices = devices or Devices()", "self._devices = Devices()"),),
         ("tests/e2e/test_reload.py",),
     ),
     Mutation(
