@@ -8,26 +8,27 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal
 
 import msgspec
 
 from rea_edge import early, intake
+from rea_edge.answers import Answers, Sender
 from rea_edge.asks import Asks
 from rea_edge.config import Access
 from rea_edge.controls import Controls
+from rea_edge.desk import Desk
 from rea_edge.errors import RequestRefused, StoreBroken, StoreFull, StoreUnusable
 from rea_edge.fairness import Fairness, Kind, no_place
 from rea_edge.journal import Journal, encode, run_from
 from rea_edge.mqtt import Incoming, Outgoing
-from rea_edge.records import Args, CancelAsked, Frozen, Job, Run
+from rea_edge.records import Args, CancelAsked, Job
 from rea_edge.report import Report
 from rea_edge.signers import Signers
 from rea_edge.store import RunRow, Store
 from rea_edge.taint import BY_REQUEST
 from rea_edge.topics import Inbound, Topics
 from rea_edge.wire import (
-    PUBLISH_MAX,
     CallRequest,
     CtlRequest,
     NodeRequest,
@@ -38,64 +39,9 @@ from rea_edge.wire import (
     TaskRequest,
 )
 
-URGENT = ("ctl", "say", "node")  # their answers do not wait behind the refusals of a flood
 CORRELATION_MAX = 1024  # bytes; it is stored with the request and sent back with the answer
 
 log = logging.getLogger("rea_edge.mailbox")
-
-
-Told: TypeAlias = Callable[[Args | RequestRefused], None]  # hears the data of an answer, or why it is none
-
-
-class Desk(Protocol):
-    """What the mailbox asks of the node. Nothing here may block."""
-
-    def refuse_new(self) -> RequestRefused | None:
-        """Why nothing new is taken now (memory, stopping), or None."""
-        ...
-
-    def job_of_task(self, who: str, request: TaskRequest, plain: bool) -> Job:
-        """What would be run: mode, clamped limits. Raises `RequestRefused`."""
-        ...
-
-    def job_of_call(self, who: str, tool: str, request: CallRequest) -> Job:
-        """The call with checked arguments. Raises `RequestRefused`."""
-        ...
-
-    def room(self, kind: Literal["task", "call"]) -> int:
-        """How many runs of this kind may wait."""
-        ...
-
-    def woken(self, row: RunRow) -> None:
-        """A run was accepted."""
-        ...
-
-    def cancelled(self, row: RunRow) -> None:
-        """A cancel of this run is in the journal: end what is under way."""
-        ...
-
-    def published(self, row: RunRow, run: Run) -> None:
-        """The newest state of this task is in the outbox with the transaction under way: none older may follow it."""
-        ...
-
-    def ordered(self, who: str, request: NodeRequest, told: Told) -> None:
-        """Do what an operator orders, and tell what came of it: now, or from another thread. Raises `RequestRefused`."""
-        ...
-
-    def query(self, who: str, what: str, request: QueryRequest) -> tuple[object, int | None]:
-        """The data of a query, and where the next page begins. Raises `RequestRefused`."""
-        ...
-
-
-class Sender(Frozen, frozen=True, kw_only=True):
-    """Whom a reply goes to, and what he called his request."""
-
-    who: str
-    what: str
-    id: str | None
-    response_topic: str = ""
-    correlation: bytes = b""
-    sig: str = ""  # of a request whose signature is right
 
 
 class Mailbox:
@@ -131,6 +77,7 @@ class Mailbox:
         self._fairness = fairness
         self._asks = asks
         self._signers = signers
+        self._answers = Answers(topics=topics, report=report, fairness=fairness, signers=signers, tell=tell)
         self._controls = Controls(
             store=store,
             journal=journal,
@@ -159,19 +106,21 @@ class Mailbox:
             sender = self._signed(sender, inbound, incoming, letter)
             self._take(inbound, incoming, letter, sender)
         except RequestRefused as refused:
-            self._refuse(sender, refused)
+            self._answers.refuse(sender, refused)
         except StoreFull as full:
             # Acknowledged all the same: the sender has not seen it accepted and sends it again.
-            self._refuse(sender, RequestRefused("store_failed", f"the disk is full: {full}", retryable=True))
+            self._answers.refuse(sender, RequestRefused("store_failed", f"the disk is full: {full}", retryable=True))
         except StoreBroken:
             raise
         except StoreUnusable as damaged:
             # What was asked for has ended and is damaged: not acknowledged, it would come again for ever.
-            self._refuse(sender, RequestRefused("store_failed", str(damaged)))
+            self._answers.refuse(sender, RequestRefused("store_failed", str(damaged)))
         except Exception:
             # A bug of ours. Not acknowledged, the broker would deliver it again at every connection, for ever.
             log.exception("event=fault what=%s who=%s id=%s", sender.what, sender.who, sender.id)
-            self._refuse(sender, RequestRefused("internal", "this request met a fault of the node; its log says more"))
+            self._answers.refuse(
+                sender, RequestRefused("internal", "this request met a fault of the node; its log says more")
+            )
         return True
 
     def _sender(self, inbound: Inbound, incoming: Incoming, request_id: str | None) -> Sender:
@@ -210,7 +159,7 @@ class Mailbox:
                 self._check(inbound.who, incoming, query, "query")
                 data, next_ = self._desk.query(inbound.who, inbound.leaf, query)
                 reply = Reply(for_="query", id=query.id, ok=True, data=data, next=next_, at=self._report.at())
-                self._answer(sender, reply)
+                self._answers.answer(sender, reply)
             case "node":
                 self._take_node(inbound.who, incoming, letter, sender)
             case "say":
@@ -335,11 +284,11 @@ class Mailbox:
         request = intake.as_request(letter.keys, CtlRequest)
         self._check(who, incoming, request, "ctl")
         if (said := self._signers.said_before(who, request)) is not None:
-            self._answer(sender, said)
+            self._answers.answer(sender, said)
             return
         data = self._controls.take(who, request)
         self._wake()
-        self._answer(sender, Reply(for_="ctl", id=request.id, ok=True, data=data, at=self._report.at()))
+        self._answers.answer(sender, Reply(for_="ctl", id=request.id, ok=True, data=data, at=self._report.at()))
 
     def _take_say(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         if self._access.identity == "none":
@@ -350,7 +299,7 @@ class Mailbox:
         self._check(who, incoming, request, "ctl")
         data = self._asks.say(who, request)
         self._wake()
-        self._answer(sender, Reply(for_="say", id=request.id, ok=True, data=data, at=self._report.at()))
+        self._answers.answer(sender, Reply(for_="say", id=request.id, ok=True, data=data, at=self._report.at()))
 
     def _take_node(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         if not self._access.operates(who):
@@ -359,7 +308,7 @@ class Mailbox:
         request = intake.as_request(letter.keys, NodeRequest)
         self._check(who, incoming, request, "ctl")
         if (answer := self._signers.said_before(who, request)) is not None:
-            self._answer(sender, answer)
+            self._answers.answer(sender, answer)
             return
         log.info("event=ordered who=%s id=%s do=%s", who, request.id, request.do)
         self._desk.ordered(who, request, lambda said: self._told_order(sender, request.id, said))
@@ -369,30 +318,4 @@ class Mailbox:
             reply = self._report.refused("node", request_id, said.code, said.message, said.retryable)
         else:
             reply = Reply(for_="node", id=request_id, ok=True, data=said, at=self._report.at())
-        self._answer(sender, reply)
-
-    # --- replies
-
-    def _refuse(self, sender: Sender, refused: RequestRefused) -> None:
-        # Of his controls a sender is told also while he floods the node with something else.
-        bucket = f"{sender.who}!" if sender.what in URGENT else sender.who
-        if self._signers.signs(sender.who) and not sender.sig:
-            bucket = f"{sender.who}?"  # somebody else's, perhaps: his own refusals are told all the same
-        if not self._fairness.is_told(bucket, time.monotonic()):
-            return
-        log.info("event=refused what=%s who=%s id=%s code=%s", sender.what, sender.who, sender.id, refused.code)
-        reply = self._report.refused(sender.what, sender.id, refused.code, refused.message, refused.retryable)
-        self._answer(sender, reply)
-
-    def _answer(self, sender: Sender, reply: Reply) -> None:
-        """Answer from memory: a reply that is lost is asked for again by the sender's own resend."""
-        self._signers.answered(sender.sig, reply)
-        payload = msgspec.json.encode(reply)
-        if len(payload) > PUBLISH_MAX:
-            refused = self._report.refused(
-                sender.what, sender.id, "too_large", "the answer is too large: ask for less with `limit`", False
-            )
-            payload = msgspec.json.encode(refused)
-        topic = sender.response_topic or self._topics.reply(sender.who, sender.id)
-        urgent = sender.what in URGENT
-        self._tell(Outgoing(topic=topic, payload=payload, correlation=sender.correlation or None, urgent=urgent))
+        self._answers.answer(sender, reply)

@@ -11,8 +11,8 @@ from rea_edge.daemon.life import Life
 from rea_edge.daemon.queue import Waiting
 from rea_edge.daemon.spending import Spending
 from rea_edge.daemon.view import View
+from rea_edge.desk import Told
 from rea_edge.errors import DecisionRejected, RequestRefused
-from rea_edge.mailbox import Told
 from rea_edge.records import Args, Call, Job, Limits, Mode, Run, Tool
 from rea_edge.store import RunRow
 from rea_edge.wire import CallRequest, NodeRequest, QueryRequest, TaskRequest

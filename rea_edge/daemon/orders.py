@@ -6,8 +6,8 @@ from collections.abc import Callable
 from rea_edge.daemon import halts
 from rea_edge.daemon.halts import Halt
 from rea_edge.daemon.reloads import Reloads
+from rea_edge.desk import Told
 from rea_edge.errors import RequestRefused, StoreFull
-from rea_edge.mailbox import Told
 from rea_edge.records import Args
 from rea_edge.store import Store
 from rea_edge.wire import NodeRequest

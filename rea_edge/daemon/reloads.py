@@ -10,8 +10,8 @@ from collections.abc import Callable
 from rea_edge import memory
 from rea_edge.config import Settings, config_hash, renewed
 from rea_edge.daemon.inforce import InForce, NotLoaded
+from rea_edge.desk import Told
 from rea_edge.errors import ConfigInvalid, RequestRefused
-from rea_edge.mailbox import Told
 from rea_edge.records import Args
 from rea_edge.systemd import Notifier
 

@@ -344,7 +344,7 @@ MUTATIONS = (
     ),
     Mutation(
         "each refusal of a flood is told",
-        (("mailbox.py", "if not self._fairness.is_told(bucket, time.monotonic()):", "if False:"),),
+        (("answers.py", "if not self._fairness.is_told(bucket, time.monotonic()):", "if False:"),),
         ("tests/e2e/test_flood.py",),
     ),
     Mutation(

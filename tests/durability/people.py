@@ -12,10 +12,11 @@ from rea_edge.cancel import Cancel
 from rea_edge.config import Access, Broker, Node, Settings
 from rea_edge.daemon.approvals import Approvals
 from rea_edge.daemon.queue import Waiting
+from rea_edge.desk import Told
 from rea_edge.errors import RequestRefused
 from rea_edge.fairness import Fairness, Pace, Paces
 from rea_edge.journal import Journal
-from rea_edge.mailbox import Mailbox, Told
+from rea_edge.mailbox import Mailbox
 from rea_edge.mqtt import Incoming, Outgoing
 from rea_edge.records import (
     Act,
