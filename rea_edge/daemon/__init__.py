@@ -8,6 +8,7 @@ it), `lanes` (threads that bring runs forward), `unfinished` (runs of an earlier
 (how runs get on), `upkeep` (old states and runs), `card` (how a tool is told), `view` (what queries show), `desk`
 (what the mailbox asks), `orders` (what an operator orders), `rival` and `presence` (a second node with our id),
 `ghosts`, `complaints` and `fitting` (what a broker keeps, refuses and is too small for), `post` (the node's side of
-its connection), `health` (how the node is), `news` (what it says to all), `naming` (its id), `node` (one node put
-together), `refuser` (the node without a store), `main` (the process: signals, timers, exit codes).
+its connection), `denials` (what was refused), `health` (how the node is), `news` (what it says to all), `naming` (its
+id), `node` (one node put together), `refuser` (the node without a store), `main` (the process: signals, timers, exit
+codes).
 """

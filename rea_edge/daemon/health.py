@@ -8,6 +8,7 @@ import msgspec
 
 from rea_edge import memory, unsettled
 from rea_edge.config import Settings
+from rea_edge.daemon.denials import Denials
 from rea_edge.daemon.effects import NodeEffects
 from rea_edge.daemon.halts import Halt
 from rea_edge.daemon.inforce import InForce
@@ -40,6 +41,7 @@ class Health:
         fairness: Fairness,
         signers: Signers,
         halt: Halt,
+        denials: Denials,
         reloads: Reloads,
         refusing: Callable[[], str | None],
         post: Callable[[], Post],
@@ -53,6 +55,7 @@ class Health:
         self._fairness = fairness
         self._signers = signers
         self._halt = halt
+        self._denials = denials
         self._reloads = reloads
         self._refusing = refusing
         self._post = post
@@ -91,6 +94,7 @@ class Health:
             "memory": {"rss_mib": round(memory.resident_mib(), 1), "soft_mib": self._settings.memory.soft_mib},
             "unsaid": self._fairness.unsaid,
             "bad_signatures": self._signers.refused,
+            "denied": self._denials.figures(),
             "budgets": self._spending.shown(),
             "tools": self._effects.toolbox.latencies.figures(self._effects.toolbox.tools, time.monotonic()),
             "endpoints": self._effects.endpoints.figures(),

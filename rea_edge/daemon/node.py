@@ -10,6 +10,7 @@ from rea_edge.asks import Asks
 from rea_edge.clock import Clock, boot_id
 from rea_edge.config import Settings
 from rea_edge.daemon.crew import Lanes, leased_runner
+from rea_edge.daemon.denials import Denials
 from rea_edge.daemon.desk import NodeDesk
 from rea_edge.daemon.halts import Halt
 from rea_edge.daemon.health import Health
@@ -100,6 +101,7 @@ class Node:
         self._waiting = Waiting()
         self._fairness = Fairness(settings.paces)
         self._progress_of = RunningStates()
+        self._denials = Denials()
         self._asks = self._new_asks()
         self._signers = Signers(lambda: self._in_force.settings.access, store, self._life.lived_s)
         self._unfinished = self._taken_up()
@@ -194,6 +196,7 @@ class Node:
             fairness=self._fairness,
             signers=self._signers,
             halt=self._halt,
+            denials=self._denials,
             reloads=self._reloads,
             refusing=lambda: None if self._stopping else self._refusing,
             post=lambda: self._post,
@@ -316,6 +319,7 @@ class Node:
         outs: list[Outgoing] = []
         for run, event in news:
             outs += self._report.live(row, run, event)
+            self._denials.note(run, event)
             if isinstance(event, Asked):
                 self._progress_of.note(row, run)
             if isinstance(event, AskedApproval):

@@ -24,6 +24,8 @@ def test_a_value_out_of_its_range_does_not_run(broker: AnyBroker, make_house: Ma
         code, words = code_of(client, "turn", percent=81)
         assert code == "policy_denied" and "from 10 to 80" in words
         assert len(house.ledger("turn")) == 1
+        figures = client.data("query", {}, "metrics")
+        assert isinstance(figures, dict) and figures["denied"] == {"total": 1, "tools": {"turn": 1}}
 
 
 def test_a_value_that_is_not_among_those_of_the_node_does_not_run(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
