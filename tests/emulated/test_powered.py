@@ -123,7 +123,7 @@ def test_a_device_runs_as_a_process_and_tells_its_deeds(mosquitto: Mosquitto) ->
     )  # fmt: skip
     try:
         assert process.stdout is not None and process.stderr is not None
-        assert process.stderr.readline() == "tasmota is online as DVES_pump\n"
+        assert process.stderr.readline() == "tasmota is online as pump: one relay and a thermometer\n"
         with watching(mosquitto, "tele/pump/LWT") as client:
             client.publish("cmnd/pump/POWER", "ON")
             assert json.loads(process.stdout.readline()) == {"device": "pump", "what": "POWER", "value": "ON"}

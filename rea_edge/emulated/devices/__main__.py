@@ -25,22 +25,23 @@ def bridge(base: str) -> Appliance:
     return Zigbee2Mqtt([plug("plug"), bulb("lamp"), valve("valve"), thermometer("thermometer")], base=base)
 
 
-# By kind: the name it has unless another is given, and how it is made.
-KINDS: dict[str, tuple[str, Callable[[str], Appliance]]] = {
-    "zigbee2mqtt": ("zigbee2mqtt", bridge),
-    "tasmota": ("plug", Tasmota),
-    "shelly": ("shellyplus1-a8032abe54dc", Shelly),
-    "shelly1": ("shelly1-BA6AC1", first_shelly),
-    "esphome": ("garage", esphome),
-    "homeassistant": ("home/bedroom/switch1", homeassistant),
+# By kind: the name it has unless another is given, how it is made, and what it has, as a tool names it.
+KINDS: dict[str, tuple[str, Callable[[str], Appliance], str]] = {
+    "zigbee2mqtt": ("zigbee2mqtt", bridge, "devices plug, lamp, valve and thermometer"),
+    "tasmota": ("plug", Tasmota, "one relay and a thermometer"),
+    "shelly": ("shellyplus1-a8032abe54dc", Shelly, "switch 0"),
+    "shelly1": ("shelly1-BA6AC1", first_shelly, "relay 0"),
+    "esphome": ("garage", esphome, "switch relay and button open"),
+    "homeassistant": ("home/bedroom/switch1", homeassistant, "one switch"),
 }
 
 
 def main(words: list[str] | None = None) -> int:
     """Run one device until SIGTERM or SIGINT."""
     given = parser().parse_args(words)
-    default, make = KINDS[given.kind]
-    appliance = make(given.name or default)
+    default, make, has = KINDS[given.kind]
+    name = given.name or default
+    appliance = make(name)
     appliance.mood, appliance.slow_s = given.mood, given.slow_s
     ended = threading.Event()
 
@@ -50,7 +51,7 @@ def main(words: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     with Powered(appliance, given.broker):
-        print(f"{given.kind} is online as {appliance.client_id}", file=sys.stderr, flush=True)
+        print(f"{given.kind} is online as {name}: {has}", file=sys.stderr, flush=True)
         told = 0
         while not ended.wait(LOOK_S):
             for deed in appliance.deeds[told:]:
