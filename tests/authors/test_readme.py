@@ -123,8 +123,18 @@ def test_a_request_sent_by_hand_is_one(words: list[str]) -> None:
     msgspec.json.decode(payload, type=REQUESTS[topic.split("/")[5]])
 
 
+THERE_ARE = sorted(re.findall(r"^    ([a-z]+)\s", parser().format_help(), re.M))
+
+
+@pytest.mark.parametrize("command", THERE_ARE)
+def test_a_command_says_in_its_help_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args([command, "--help"])
+    assert re.search(r"\n\n[A-Z][^\n]+", capsys.readouterr().out.partition("options:")[0])
+
+
 def test_every_command_there_is_is_named_and_no_other() -> None:
-    there_are = set(re.findall(r"^    ([a-z]+)\s", parser().format_help(), re.M))
+    there_are = set(THERE_ARE)
     named = set(re.findall(r"`rea-edge ([a-z]+)", README))
     typed = {words[1] for words in commands() if words[0].endswith("rea-edge")}
     assert (named | typed) - there_are == set()
