@@ -43,7 +43,7 @@ class Client:
 
     def __init__(self, settings: Settings, *, silent_s: float = SILENT_S, approver: bool = False) -> None:
         if settings.node is None:
-            raise NodeSilent("no node is named: give --node NAME, or set REA_EDGE_NODE")
+            raise NodeSilent("no node is named: give --node NAME, set REA_EDGE_NODE, or name it in client.toml")
         self.who = settings.who
         self.node = settings.node
         self.topics = Topics(settings.broker.root, settings.node)
@@ -78,7 +78,9 @@ class Client:
             self._link.stop(None, 0.2)
             if error.startswith("refused"):
                 raise NodeSilent(f"the broker at {self._url} does not let us in: {error}; {LOGIN}") from None
-            raise NodeSilent(f"the broker at {self._url} cannot be reached: {error}") from None
+            raise NodeSilent(
+                f"the broker at {self._url} cannot be reached: {error}; is it another? --broker URL"
+            ) from None
         return self
 
     def __exit__(

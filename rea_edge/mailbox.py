@@ -303,7 +303,7 @@ class Mailbox:
 
     def _take_node(self, who: str, incoming: Incoming, letter: intake.Letter, sender: Sender) -> None:
         if not self._access.operates(who):
-            named = 'set identity = "broker" and name some' if self._access.identity == "none" else f"{who} is none"
+            named = "set identity and name some" if self._access.identity == "none" else f"{who} is none"
             raise RequestRefused("policy_denied", f"node: only for an operator of [access]; {named}")
         request = intake.as_request(letter.keys, NodeRequest)
         self._check(who, incoming, request, "ctl")

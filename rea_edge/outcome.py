@@ -103,7 +103,8 @@ def no_room(run: Run, prompt_tokens: int) -> Ended:
     size = run.begun.context_tokens if run.begun else 0
     if size - prompt_tokens >= budget.LEAST_ANSWER:
         return exceeded(run, "tokens")
-    how = f"a prompt of about {prompt_tokens} tokens leaves no room for an answer in a context of {size}"
+    how = f"a prompt of about {prompt_tokens} tokens leaves no room for an answer in a context of {size}: "
+    how += "give the model server a larger one, or the task type fewer tools"
     return exceeded(run, "tokens", how)
 
 

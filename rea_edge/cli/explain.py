@@ -85,7 +85,11 @@ def lines(one: Explained) -> Iterator[str]:
     yield one.risk
     for argument in one.arguments:
         wider = f" (the tool itself takes {argument.declared})" if argument.declared else ""
-        default = "" if argument.default is None else f", else {argument.default}"
+        default = (
+            ""
+            if argument.default is None
+            else f", else {argument.default if argument.default != '' else 'an empty text'}"
+        )
         yield f"{argument.name}: {argument.takes}{wider}{'' if argument.required else f'; may be left out{default}'}"
     yield from one.limits
     again = f", {one.retries} times more after a failure" if one.retries else ""

@@ -3,7 +3,7 @@
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -27,7 +27,7 @@ from rea_edge.marks import marks_of
 from rea_edge.members import INSTEAD
 from rea_edge.peers import accepted_tools, watched_in
 from rea_edge.probe import Profile, probe
-from rea_edge.records import Tool
+from rea_edge.records import Rule, Tool
 from rea_edge.replay import read_again
 from rea_edge.screen import Screen, Steps
 from rea_edge.store import RunRow
@@ -51,7 +51,7 @@ def check(args: argparse.Namespace, screen: Screen) -> int:
         tell(screen, [Found("configuration", False, str(exc))], as_json=args.json)
         return 78
     found: list[Found] = [Found("configuration", True, ", ".join(str(part) for part in settings.files))]
-    found.append(Found("access", True, _access_words(settings.access)))
+    found.append(Found("access", True, _access_words(settings.access, settings.gates)))
     if args.acl:
         found += acl.check(settings, args)
         tell(screen, found, as_json=args.json)
@@ -111,7 +111,7 @@ def _no_task(args: argparse.Namespace) -> RequestRefused:
     return RequestRefused("unknown_task", f"there is no task {args.task} in {args.state}")
 
 
-def _access_words(access: Access) -> str:
+def _access_words(access: Access, gates: Mapping[str, Rule]) -> str:
     if access.identity == "none":
         return "identity none: whoever may publish may send and call, and nobody operates"
     anyone = "anyone" if access.identity == "broker" else "whoever has a key"
@@ -119,6 +119,8 @@ def _access_words(access: Access) -> str:
     signed = f"; what {', '.join(access.keys)} send must be signed" if access.keys else ""
     tried = " (rea-edge check --acl tries whether the broker keeps to it)" if access.identity == "broker" else ""
     operators, approvers = (", ".join(names) or "none" for names in (access.operators, access.approvers))
+    if own := [f"[gate.{name}]" for name, rule in gates.items() if rule.approvers]:
+        approvers = f"{approvers}{' but' if approvers == 'none' else ', and'} those of {', '.join(own)}"
     people = f"operators {operators}; approvers {approvers}; senders {senders}{signed}"
     return f"identity {access.identity}: {people}{tried}"
 
@@ -204,7 +206,8 @@ def _endpoints(settings: Settings, tools: str) -> Iterator[Found]:
         try:
             profile = probe(endpoint, seconds=ENDPOINT_S, cancel=Cancel(), depth="full")
         except EndpointFailed as exc:
-            yield Found(place, False, f"{exc.kind}: {exc.message}")
+            hint = f"; is the model server running at {one.url}?" if exc.kind == "connect" else ""
+            yield Found(place, False, f"{exc.kind}: {exc.message}{hint}")
         else:
             yield Found(place, True, f"{_profile_words(one, profile)}; {_examined(settings, one, tools)}")
         finally:

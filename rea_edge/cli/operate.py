@@ -13,10 +13,8 @@ RELOAD_WAIT_S = 150.0  # beyond the node's silence: every tool file is loaded tw
 
 def halt(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     said = _ordered(client, "halt")
-    told = (
-        f"{said.get('halted')}; {said.get('ended')} calls were under way and are ended. Lift it with: rea-edge release"
-    )
-    return _tell(args, screen, said, [told])
+    told = f"{said.get('halted')}; {said.get('ended')} calls were under way and are ended."
+    return _tell(args, screen, said, [f"{told} Lift it with: rea-edge release --node {client.node}"])
 
 
 def release(client: Client, args: argparse.Namespace, screen: Screen) -> int:

@@ -11,7 +11,7 @@ import msgspec
 
 from rea_edge.config import DEFAULT_FILE, load
 from rea_edge.daemon import halts
-from rea_edge.errors import StoreUnusable
+from rea_edge.errors import ConfigInvalid, StoreUnusable
 from rea_edge.screen import Screen
 from rea_edge.store import Store
 from rea_edge.store.copy import StoreCopy, state_file
@@ -23,6 +23,9 @@ _DAC_READ_SEARCH = 2
 
 def run(args: argparse.Namespace, screen: Screen) -> int:
     """Exit 1 where the loss is found only now: nobody can have taken note of it. Raises `StoreBusy` while a daemon runs."""
+    if not args.config and not os.access(DEFAULT_FILE, os.F_OK):
+        how = "--config FILE names the stopped node to release, --node NAME one that runs"
+        raise ConfigInvalid(str(DEFAULT_FILE), f"is not there: {how}")
     folder = load(Path(args.config) if args.config else DEFAULT_FILE, os.environ).node.state_dir
     try:
         known = state_file(folder).exists()

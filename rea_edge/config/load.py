@@ -32,6 +32,8 @@ def load(file: Path, environ: Mapping[str, str]) -> Settings:
     where none is configured; whoever opens the store keeps the first one it saw. Raises ConfigInvalid that names
     the file, or the path of the setting and the file it stands in: exit 78.
     """
+    if file == DEFAULT_FILE and not os.access(file, os.F_OK):
+        raise ConfigInvalid(str(file), "is not there: write one, or name another with --config FILE")
     parts = documents(file)
     for part in parts:
         try:

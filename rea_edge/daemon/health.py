@@ -24,8 +24,8 @@ from rea_edge.signers import Signers
 from rea_edge.store import Store
 
 UNKNOWN = "calls may or may not have taken effect: health names them; look, and say so (rea-edge settle)"
-HALTED = "nothing acts until an operator has released the node (rea-edge release)"
-WAITS = "tools that act once wait until an operator has released the node (rea-edge release)"
+HALTED = "nothing acts until an operator has released the node (rea-edge release --node NAME)"
+WAITS = "tools that act once wait until an operator has released the node (rea-edge release --node NAME)"
 
 
 class Health:

@@ -210,7 +210,10 @@ def without_doubles(found: list[Found]) -> list[Found]:
     for tool in (tool for one in found for tool in one.tools):
         owners.setdefault(tool.name, []).append(tool.source)
     doubled = {name: files for name, files in owners.items() if len(files) > 1}
-    faults = tuple(f"{files[0]}: {name} is declared in {files[1]} too" for name, files in doubled.items())
+    faults = tuple(
+        f"{files[0]}: {name} is declared in {files[1]} too: rename one of them, or take a file out of [node] tools"
+        for name, files in doubled.items()
+    )
     single = [Found(tuple(tool for tool in one.tools if tool.name not in doubled), one.faults) for one in found]
     return [*single, Found(faults=faults)] if faults else single
 

@@ -129,6 +129,7 @@ def test_only_an_operator_halts_a_node_and_the_command_line_does(mosquitto: Mosq
         assert client.ask("call", {"args": {"percent": 1}}, "turn").ok
         done = house.run_command("halt", who="op")
         assert done.returncode == 0 and "halted by op" in done.stdout and "0 calls" in done.stdout, done
+        assert done.stdout.endswith(f"rea-edge release --node {house.node}\n")
         assert refused(client.ask("call", {"args": {"percent": 2}}, "turn"))
         lifted = house.run_command("release", "--node", house.node, who="op")
         assert lifted.returncode == 0 and "halted by op" in lifted.stdout, lifted
