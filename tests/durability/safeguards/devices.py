@@ -1,6 +1,6 @@
 """The safeguards of tools that are devices on MQTT, each as the change that takes it away. Runs nothing."""
 
-from tests.durability.mutation import Mutation
+from tests.durability.safeguards.mutation import Mutation
 
 TALK = "tests/mqtt/test_talk.py"
 MESSAGE = "tests/device/test_message.py"
