@@ -4,7 +4,7 @@
 
 A border is each entry and each return of an effect and of a transaction; the shell counts them as they come, so a
 new effect or commit makes more borders by itself. Effects leave a line in a ledger outside the store, fsynced.
-BORDER 0 kills nowhere. Prints the number of borders and the run as it ended.
+BORDER 0 kills nowhere. Prints the number of borders, those right behind an act, and the run as it ended.
 """
 
 import os
@@ -69,6 +69,7 @@ class Borders:
     def __init__(self, kill_at: int) -> None:
         self._kill_at = kill_at
         self.count = 0
+        self.acts: list[int] = []  # where a call has taken effect, and nobody knows it yet
 
     def cross(self) -> None:
         self.count += 1
@@ -186,6 +187,7 @@ class Scripted:
             return Fault(fault="cancelled", message="it was cancelled before it started")
         self._borders.cross()
         self._note(f"ran {call.name} {request_id}")
+        self._borders.acts.append(self._borders.count + 1)
         self._borders.cross()
         return Ok(data=Raw(b'{"on":true}'))
 
@@ -209,7 +211,7 @@ def main(folder: Path, kill_at: int) -> None:
     if held.run.phase != "ended":
         runner.resume(held, clean=False)
         runner.finish(held, Cancel(), lambda: False)
-    print(msgspec.json.encode({"borders": borders.count, "run": held.run}).decode())
+    print(msgspec.json.encode({"borders": borders.count, "acts": borders.acts, "run": held.run}).decode())
 
 
 if __name__ == "__main__":
