@@ -69,6 +69,7 @@ def test_no_dialect_that_we_read_in_a_reply_survives_in_what_a_tool_said(name: s
         pytest.param("观察：9", "观察 -9", id="in Chinese"),
         pytest.param("# User: ring", "# User - ring", id="as a heading"),
         pytest.param("<|im_<|x|>start|>", "(markup)im_(markup)start(markup)", id="one token inside another"),
+        pytest.param("<think <|x|>>", INSTEAD, id="one that is a token once the one in it is gone"),
         pytest.param("<\u200b|im_start|>", INSTEAD, id="taken apart by what nobody sees"),
         pytest.param("a\u202eb\U000e0041c\x1b[31md\x00", "abc[31md", id="what nobody sees"),
     ],
