@@ -15,7 +15,7 @@ from rea_edge.errors import EndpointFailed
 from .servers import Act, asked, black_hole, delta, endpoint_at, failure, question, raw_server, read_request, stream
 
 SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-LATE_S = 0.2  # how much later than its bound a question may end
+LATE_S = 2.0  # how much later than its bound a question may end on a busy machine; what nothing bounds never ends
 
 
 def dripping(head: bytes, piece: bytes) -> Act:
@@ -85,7 +85,7 @@ def test_a_tls_handshake_that_gets_no_answer_ends_with_the_connect_bound() -> No
         error = failure(url.replace("http:", "https:"), seconds=5, connect_s=0.4)
         assert error.kind == "timeout_connect"
         assert "TLS" in error.message
-        assert time.monotonic() - begun_s < 1.0  # with the authorities' file, which is read before
+        assert time.monotonic() - begun_s < 0.4 + LATE_S  # with the authorities' file, which is read before
 
 
 def test_silence_within_an_answer_ends_after_idle_s() -> None:

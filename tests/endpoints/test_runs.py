@@ -29,7 +29,7 @@ from rea_edge.toolbox import Toolbox
 from rea_edge.topics import Topics
 from tests.endpoints.test_choice import KINDS, Then, as_tls
 
-LATE_S = 0.2
+LATE_S = 2.0  # how much later than its bound a question may end on a busy machine; what nothing bounds never ends
 FINISH = json.dumps({"action": "finish", "terminal_answer": "All is well."})
 BABBLE = "I wonder. " * 200  # no decision: it is asked again, and the prompt grows
 
@@ -116,11 +116,11 @@ def test_a_run_goes_on_at_the_second_endpoint(
 ) -> None:
     with place() as url, ScriptedEndpoint([FINISH]) as second:
         with shell(tmp_path, endpoint(as_tls(kind, url)), endpoint(second.url, "e2")) as made:
-            run, ended, took_s = made.finish(made.submit(Limits(task_s=4.0)))
+            run, ended, took_s = made.finish(made.submit(Limits(task_s=6.0)))
         assert (ended.outcome, ended.answer) == ("achieved", "All is well."), ended
         assert run.begun is not None and run.begun.endpoint == "e2"
         assert json.loads(chats(second)[0])["model"] == "model-e2"
-    assert took_s < 4.0 + LATE_S
+    assert took_s < 6.0 + LATE_S
 
 
 def refusing_after_one(status: int) -> Callable[[Message], Scripted]:

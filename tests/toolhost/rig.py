@@ -131,7 +131,7 @@ def session(pid: int) -> int:
         return -1
 
 
-def comes_true(question: Callable[[], object], seconds: float = 3.0) -> bool:
+def comes_true(question: Callable[[], object], seconds: float = 30.0) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if question():

@@ -168,7 +168,7 @@ def test_the_other_files_load(rig: Rig) -> None:
 
 def test_nothing_that_a_file_started_while_it_loaded_is_left(rig: Rig) -> None:
     assert rig.tools_left() == []
-    assert comes_true(lambda: not rig.left(), 1.0)
+    assert comes_true(lambda: not rig.left())
 
 
 def test_a_python_declaration_says_what_its_author_wrote(rig: Rig) -> None:
