@@ -191,21 +191,25 @@ class Led:
 
 
 class SimulatedLed(Led):
-    """An entry of plain files. The file `off_at` is the kernel's timer: what is past it is off."""
+    """An entry of plain files. The file `off_at` is the kernel's timer: what is past it is off. So it is written before
+    what it ends, and goes after it: whoever is killed in between leaves nothing on."""
 
     def lit(self) -> bool:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, ValueError):  # or not yet written whole: nothing is on by it
             if time.time() >= float(self._said("off_at")):
                 self.light(False)
         return super().lit()
 
     def light(self, on: bool) -> None:
+        if not on:
+            super().light(False)
         (self.folder / "off_at").unlink(missing_ok=True)
-        super().light(on)
+        if on:
+            super().light(True)
 
     def wait(self, ms: int) -> None:
-        self._say("brightness", self._said("max_brightness"))
         self._say("off_at", str(time.time() + ms / 1000))
+        self._say("brightness", self._said("max_brightness"))
         super().wait(ms)
 
     def _say(self, file: str, word: str) -> None:
