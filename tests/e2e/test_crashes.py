@@ -271,8 +271,8 @@ def test_a_task_whose_type_is_gone_after_a_restart_is_rejected_and_never_run_as_
             house.config.write_text(house.config.read_text().replace(care, ""))
             release.set()
             house.start()
-            waiting = client.watch("waiting", None)
-            begun = client.watch("begun", None)
+            ended = outcomes(client, ["begun", "waiting"], 60)
+    begun, waiting = ended["begun"], ended["waiting"]
     assert (waiting.outcome, waiting.error, waiting.done) == ("rejected", "policy_denied", [])
     assert [done.result for done in begun.done if done.result != "denied"] == []
     assert house.ledger("ring") == []
