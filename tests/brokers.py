@@ -195,6 +195,22 @@ def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
     yield from _mosquitto_in(tmp_path)
 
 
+# For what is ours alone to do, whatever broker carries it, and takes long: the second one with the slow tests.
+MAINLY_ON_MOSQUITTO = pytest.mark.parametrize(
+    "broker", ["mosquitto", pytest.param("emulated", marks=pytest.mark.slow)], indirect=True
+)
+ONCE_ON_EACH = pytest.mark.parametrize(
+    ("broker", "protocol"),
+    [
+        ("mosquitto", "5"),
+        ("emulated", "3.1.1"),
+        pytest.param("mosquitto", "3.1.1", marks=pytest.mark.slow),
+        pytest.param("emulated", "5", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
+
+
 @pytest.fixture(params=["5", "3.1.1"])
 def protocol(request: pytest.FixtureRequest) -> str:
     """The MQTT version that clients of the test speak."""

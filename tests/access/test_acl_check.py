@@ -127,6 +127,7 @@ def ruled(hole: str) -> Iterator[Emulated]:
         yield broker
 
 
+@pytest.mark.parametrize("protocol", ["5", pytest.param("3.1.1", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("hole", RULES)
 def test_a_rule_that_is_missing_is_named_and_no_other(tmp_path: Path, hole: str, protocol: str) -> None:
     with ruled(hole) as broker:
@@ -136,6 +137,7 @@ def test_a_rule_that_is_missing_is_named_and_no_other(tmp_path: Path, hole: str,
     assert code == 1 and set(wrong) == {hole, "client id"}, said
 
 
+@pytest.mark.slow
 def test_rules_that_keep_back_too_much_are_named_and_nothing_is_said_to_be_proved(tmp_path: Path) -> None:
     def access(peer: Peer, action: Action, topic: str) -> bool:
         return action == "subscribe" or (action == "read" and "/out/ann/" in topic)
@@ -152,7 +154,9 @@ def test_rules_that_keep_back_too_much_are_named_and_nothing_is_said_to_be_prove
     [
         pytest.param("boiler-1", "boiler-1", True, "a second login is needed", id="the node's own"),
         pytest.param("boiler-1", "mallory", True, "does not answer", id="a wrong password", marks=pytest.mark.slow),
-        pytest.param("boiler-1", "ann", False, "--broker URL for the door of people", id="the wrong door"),
+        pytest.param(
+            "boiler-1", "ann", False, "--broker URL for the door of people", id="the wrong door", marks=pytest.mark.slow
+        ),
         pytest.param(
             "boiler-9", "ann", True, "does not answer", id="a node that is not let in", marks=pytest.mark.slow
         ),

@@ -6,14 +6,15 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from rea_edge.emulated.endpoint import Fault, ScriptedEndpoint
-from tests.brokers import Mosquitto, wait_until
+from tests.brokers import Mosquitto, free_port, wait_until
 from tests.e2e.conftest import MakeHouse
-from tests.e2e.house import ROOT, call, endpoint_table, finish, script, wait_online
+from tests.e2e.house import ROOT, House, call, endpoint_table, finish, script, wait_online
 from tests.endpoint.servers import raw_server, reply, says
 
 
@@ -186,14 +187,17 @@ def test_a_task_that_is_not_achieved_exits_1_and_says_why(mosquitto: Mosquitto, 
         assert done.returncode == 1 and "gave_up" in done.stdout and "no such valve" in done.stdout
 
 
-def test_a_silent_node_and_an_absent_broker_are_said_plainly(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
-    house = make_house(mosquitto)
-    silent = house.run_command("status")
+def test_a_silent_node_and_an_absent_broker_are_said_plainly(
+    mosquitto: Mosquitto, make_house: MakeHouse, tmp_path: Path
+) -> None:
+    nowhere = House(tmp_path, f"mqtt://127.0.0.1:{free_port()}")
+    with ThreadPoolExecutor(1) as pool:  # each takes the ten seconds that a person is made to wait
+        trying = pool.submit(nowhere.run_command, "call", "look", "name=tank")
+        silent = make_house(mosquitto).run_command("status")
+        absent = trying.result()
     assert (
         silent.returncode == 1 and "has not answered" in silent.stderr and "no status of such a node" in silent.stderr
     )
-    mosquitto.stop()
-    absent = house.run_command("call", "look", "name=tank")
     assert absent.returncode == 1 and "cannot be reached" in absent.stderr
     assert absent.stderr.count("\n") == 1, "one line for a person, no log"
 

@@ -72,6 +72,7 @@ def test_a_cancel_of_a_call_to_a_device_is_prompt_and_true(
             assert [done.result for done in ended.done] == [result]
 
 
+@pytest.mark.slow
 def test_a_stop_while_a_call_waits_for_the_connection_leaves_it_for_the_next_start(make_house: MakeHouse) -> None:
     with Emulated() as broker, ScriptedEndpoint(script(call("set_lamp"), finish("It is on."))) as endpoint:
         broker.on_recv = deaf = Deaf(Connect)  # type: ignore[assignment]

@@ -14,7 +14,7 @@ from paho.mqtt.properties import Properties
 from rea_edge.client import Client
 from rea_edge.emulated.endpoint import Held, ScriptedEndpoint
 from rea_edge.wire import AskShown, Reply
-from tests.brokers import AnyBroker, wait_until
+from tests.brokers import MAINLY_ON_MOSQUITTO, ONCE_ON_EACH, AnyBroker, wait_until
 from tests.e2e.bad_requests import Bad, bad, kind_of, over_the_packet_limit
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import House, endpoint_table, finish, questions, script, wait_for_questions, wait_online
@@ -92,6 +92,7 @@ def refused(sender: Sender, one: Bad, leaf: str) -> Reply:
     return reply
 
 
+@MAINLY_ON_MOSQUITTO
 def test_whatever_is_wrong_with_a_request_it_is_refused_by_its_code_and_nothing_comes_of_it(
     broker: AnyBroker, make_house: MakeHouse
 ) -> None:
@@ -122,6 +123,7 @@ def batches(table: list[tuple[str, Bad]]) -> Iterator[list[tuple[str, Bad]]]:
         yield table[start : start + EACH]
 
 
+@ONCE_ON_EACH
 def test_who_is_not_let_in_may_do_nothing_and_what_is_good_is_done(
     broker: AnyBroker, make_house: MakeHouse, protocol: str
 ) -> None:
@@ -158,6 +160,7 @@ def test_who_is_not_let_in_may_do_nothing_and_what_is_good_is_done(
                 sender.close()
 
 
+@MAINLY_ON_MOSQUITTO
 def test_the_same_id_is_the_same_request_and_with_another_body_none(broker: AnyBroker, make_house: MakeHouse) -> None:
     with staged(broker, make_house) as stage:
         op = Sender(stage.house, broker, PEOPLE[0])

@@ -10,7 +10,7 @@ from msgspec import json
 from rea_edge.client import Client
 from rea_edge.mqtt import LinkSettings
 from rea_edge.wire import Reply
-from tests.brokers import AnyBroker, wait_until
+from tests.brokers import MAINLY_ON_MOSQUITTO, AnyBroker, wait_until
 from tests.devices import Device
 from tests.e2e.conftest import MakeHouse
 from tests.e2e.house import House, timed, wait_online
@@ -102,6 +102,7 @@ def test_whatever_a_device_says_is_a_result_or_a_failure_of_its_call(broker: Any
     assert b"event=devices_down" not in house.log.read_bytes()
 
 
+@MAINLY_ON_MOSQUITTO
 def test_a_flood_on_the_awaited_topic_costs_neither_deadline_nor_memory_nor_other_calls(
     broker: AnyBroker, make_house: MakeHouse
 ) -> None:

@@ -151,6 +151,7 @@ def test_what_does_not_load_leaves_all_as_it_was_and_is_said_until_it_does(
         assert client.status_asked().faults == []
 
 
+@pytest.mark.slow
 def test_after_a_kill_with_two_hosts_nothing_runs_until_both_are_gone(
     mosquitto: Mosquitto, make_house: MakeHouse
 ) -> None:

@@ -110,6 +110,6 @@ DEVICES = (
     Mutation(
         "a call that a stop cut off before it was sent has failed",
         (("runner.py", 'or (fault == "not_sent" and not held.run.open[0].intended)', "or False"),),
-        (CANCEL, "-k", "stop"),
+        (CANCEL, "-m", "slow", "-k", "stop"),
     ),
 )  # fmt: skip
