@@ -163,7 +163,7 @@ class Station:
             session=lambda: 1,
             state=lambda: "online",
             faults=list,
-            health=dict,
+            health=lambda may_see: {},
             budgets=self._spending.shown,
             exams=lambda one: None,
             approvals=lambda: Approvals(SETTINGS, "n", self.store, self._life.lived_s),
@@ -171,6 +171,7 @@ class Station:
         desk = NodeDesk(
             settings=lambda: SETTINGS,
             tools=dict,
+            withheld=dict,
             waiting=self._waiting,
             life=self._life,
             spending=self._spending,
