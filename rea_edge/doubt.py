@@ -17,6 +17,7 @@ from rea_edge.records import (
     Args,
     Call,
     Criterion,
+    CutOff,
     Doubted,
     Fault,
     Intended,
@@ -24,12 +25,15 @@ from rea_edge.records import (
     OpenCall,
     Recall,
     Record,
+    Refused,
     Result,
     Returned,
     Run,
     Verified,
     Verify,
 )
+
+_LOOK = "do not repeat it; read the device's state or ask a person"
 
 
 def filled(declared: Criterion, args: Args, parameters: Args) -> Criterion | None:
@@ -61,8 +65,32 @@ def verified(run: Run, event: Verified) -> Run:
     took = _took_effect(head.verify, event.result)
     may_run_again = took is False or (took is None and head.effect != "once")
     if may_run_again and head.fault is None and run.cancel is None:
-        return _with_head(run, structs.replace(head, intended=False, verify=None))
+        return _with_head(run, structs.replace(head, intended=False, verify=None, begun=took is None))
     return _with_head(run, structs.replace(head, checked=event.result))
+
+
+def begun(run: Run) -> Run:
+    """A run that a crash cut off while its first open call may have been under way, without a row that says so."""
+    head = run.open[0]
+    # A call that was allowed by a person, like any that acts once, does not start without its intent.
+    leaves_a_row = head.intended or head.effect != "idempotent" or run.said is not None
+    return run if leaves_a_row or run.job.dry_run else _with_head(run, structs.replace(head, begun=True))
+
+
+def cut_off(run: Run, event: CutOff) -> Run:
+    head = run.open[0]
+    run = changed(run, used=budget.spend_seconds(run.used, event.seconds), strikes=0)
+    return _with_head(run, structs.replace(head, begun=True))
+
+
+def refused(event: Refused) -> Refused:
+    """A no to a call that may have run before: it ends without anybody knowing whether it did."""
+    why = f"it may have taken effect before the restart, and may not run again: {event.reason}"
+    return structs.replace(event, reason=why)
+
+
+def unknown(said: Fault) -> Fault:
+    return structs.replace(said, fault="unknown", suggestion=_LOOK)
 
 
 def next_effect(run: Run, *, probing: bool) -> Verify | Recall | Record:
@@ -102,7 +130,7 @@ def _cut_off(head: OpenCall) -> Fault:
     return Fault(
         fault="unknown",
         message=f"the device restarted during this call of {head.call.name}: its outcome is unknown",
-        suggestion="do not repeat it; read the device's state or ask a person" if head.effect == "once" else again,
+        suggestion=_LOOK if head.effect == "once" else again,
     )
 
 

@@ -303,6 +303,13 @@ class Returned(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="returne
     unknown: bool = False
 
 
+class CutOff(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="cut_off"):
+    """Call n, which may be made again, was under way when the node stopped. It may have taken effect."""
+
+    n: int
+    seconds: float
+
+
 class CancelAsked(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="cancel_asked"):
     by: str
     text: str = ""
@@ -344,6 +351,7 @@ Event = (
     | Doubted
     | Verified
     | Returned
+    | CutOff
     | CancelAsked
     | Settled
     | Resumed

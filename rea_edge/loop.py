@@ -41,6 +41,7 @@ from rea_edge.records import (
     Begun,
     Calls,
     CancelAsked,
+    CutOff,
     Decided,
     Done,
     Doubted,
@@ -143,6 +144,8 @@ def _apply(run: Run, event: Event) -> Run:
             return doubt.doubted(run, event)
         case "acting", Verified(n=n) if run.open[0].verify is not None and run.open[0].n == n:
             return doubt.verified(run, event)
+        case "acting", CutOff(n=n) if run.open[0].n == n:
+            return doubt.cut_off(run, event)
         case "acting", Returned(n=n) if run.open[0].n == n:
             return _returned(run, event)
         case (("accepted" | "ready" | "asked" | "acting" | "waiting" | "closing"), Resumed()):
@@ -153,7 +156,8 @@ def _apply(run: Run, event: Event) -> Run:
         case _, Settled(n=n) if settled.is_open(run, n):
             return settled.settled(run, event)
         case (("accepted" | "ready" | "acting" | "waiting" | "closing"), Ended()):
-            return changed(run, phase="ended", ended=event, open=(), guard=None, told=())
+            done = (*run.done, *outcome.left_open(run))
+            return changed(run, phase="ended", ended=event, done=done, open=(), guard=None, told=())
         case _:
             raise IllegalMove(f"{run.id}: {type(event).__name__} in phase {run.phase}")
 
@@ -303,7 +307,9 @@ def _unanswered(run: Run, event: Unanswered) -> Run:
 def _refused(run: Run, event: Refused, code: Code = "policy_denied") -> Run:
     head, *rest = run.open
     assert head.n == event.n, (head.n, event.n)
-    done = Done(n=head.n, tool=head.call.name, args=head.call.args, result="denied")
+    if head.begun:
+        event, code = doubt.refused(event), "outcome_unknown"
+    done = Done(n=head.n, tool=head.call.name, args=head.call.args, result="unknown" if head.begun else "denied")
     used = budget.spend_seconds(run.used, event.seconds)
     run = changed(approval.used(run), open=tuple(rest), done=(*run.done, done), used=used, strikes=0)
     if run.job.call is not None:
@@ -312,7 +318,8 @@ def _refused(run: Run, event: Refused, code: Code = "policy_denied") -> Run:
     if lines.is_one_line(run):
         ended = outcome.gave_up(run, event.reason)
         return closed(run, msgspec.structs.replace(ended, error=code))
-    text = context.observation(Fault(fault="denied", message=as_known(run, event.reason)))
+    said = Fault(fault="denied", message=as_known(run, event.reason))
+    text = context.observation(doubt.unknown(said) if head.begun else said)
     return gone_on(told(changed(run, guard=None), text, head))
 
 
@@ -359,7 +366,7 @@ def _end_of_call(run: Run, event: Returned) -> Ended:
     match event.result:
         case Ok():
             return Ended(outcome="achieved", answer="")
-        case Fault(fault="busy", message=message):
+        case Fault(fault="busy", message=message) if not event.unknown:
             return failed(run, "busy", message)
         case Fault(fault="denied", message=message):
             return failed(run, "policy_denied", message)
@@ -377,4 +384,5 @@ def _resumed(run: Run, event: Resumed) -> Run:
     # The reservation of a question that was cut off stays charged: a crash loop pays for what it asks.
     used = budget.write_off(run.used, run.reserved)
     phase = "ready" if run.phase == "asked" else run.phase
+    run = run if event.clean or run.phase != "acting" else doubt.begun(run)
     return changed(run, phase=phase, used=used, reserved=0, strikes=strikes, recheck=True)

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from rea_edge import budget, criteria
 from rea_edge.errors import Code
-from rea_edge.records import Call, Done, Ended, Finish, GiveUp, LimitName, Outcome, Run
+from rea_edge.records import Call, Done, Ended, Finish, GiveUp, LimitName, OpenCall, Outcome, Run
 
 LIMIT_WORDS: dict[LimitName, str] = {
     "steps": "questions to the model",
@@ -144,21 +144,29 @@ def unreadable(reason: str) -> Ended:
 def broken_off(run: Run, ended: Ended, events: int) -> Run:
     """A run as far as the machine could follow it, with the end it was given for that; `events` are in its journal.
 
-    An open `once` call may have taken effect if its start was read, or may stand among what was not.
+    An open call that acts may have taken effect if its start was read, or may stand among what was not.
     """
     unread = events - 1 > run.seq
     unknown = tuple(
-        Done(n=head.n, tool=head.call.name, args=head.call.args, result="unknown")
-        for head in run.open
-        if head.intended or (unread and head.effect == "once")
+        _unknown(head) for head in run.open if head.intended or head.begun or (unread and head.effect != "read")
     )
     changes = {"open": (), "guard": None, "told": (), "done": (*run.done, *unknown), "seq": events}
     return structs.replace(run, phase="ended", ended=ended, **changes)
 
 
+def left_open(run: Run) -> tuple[Done, ...]:
+    """Calls that a run leaves open whose effect may have taken place all the same."""
+    return tuple(_unknown(head) for head in run.open if head.intended or head.begun)
+
+
+def _unknown(head: OpenCall) -> Done:
+    return Done(n=head.n, tool=head.call.name, args=head.call.args, result="unknown")
+
+
 def fallback(run: Run) -> str:
     """What can be said without a finish: what was done, and the newest result."""
-    acts = f"Done before the end: {_listed(run.done)}." if run.done else "Nothing was done."
+    done = (*run.done, *left_open(run))
+    acts = f"Done before the end: {_listed(done)}." if done else "Nothing was done."
     return f"{acts} Last result: {run.last}" if run.last else acts
 
 

@@ -45,6 +45,7 @@ from rea_edge.events import Begun as Begun
 from rea_edge.events import Call as Call
 from rea_edge.events import Calls as Calls
 from rea_edge.events import CancelAsked as CancelAsked
+from rea_edge.events import CutOff as CutOff
 from rea_edge.events import Decided as Decided
 from rea_edge.events import Decision as Decision
 from rea_edge.events import Doubted as Doubted
@@ -155,7 +156,8 @@ class Job(Frozen, frozen=True, kw_only=True):
 
 
 class OpenCall(Frozen, frozen=True, kw_only=True):
-    """A call that the model decided on and that has not ended. `intended`: its start is in the journal.
+    """A call that the model decided on and that has not ended. `intended`: its start is in the journal. `begun`: it may be
+    made again, so that no row says when it starts, and may have been under way when the node ended before.
 
     Then `verify` is its probe, `recall` whether who carries it out can be asked for its end, `fault` how it ended where that
     says too little, `checked` what the probe gave.
@@ -166,6 +168,7 @@ class OpenCall(Frozen, frozen=True, kw_only=True):
     effect: EffectClass
     tainted: bool = False  # the model had read free text when it decided on it
     intended: bool = False
+    begun: bool = False
     verify: Criterion | None = None
     recall: bool = False
     fault: Fault | None = None

@@ -22,6 +22,7 @@ from rea_edge.records import (
     AskedApproval,
     Begun,
     CancelAsked,
+    CutOff,
     Decided,
     Done,
     Doubted,
@@ -269,7 +270,9 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
             told += [said("note", taint.NOTE, n)] if run.tainted_by == taint.source(n, str(told[0].tool)) else []
             return [*told, *_opened(run, said)] if run.because else told
         case Refused(n=n, reason=reason):
-            return [_about(run, said("result", f"denied: {reason}", n))]
+            return [_about(run, said("result", _refusal_words(run, n, reason), n))]
+        case CutOff(n=n, seconds=seconds):
+            return [said("note", f"call {n} was cut off by the stop of the node; it may have taken effect", n, seconds)]
         case Unanswered(fault=fault, message=message, seconds=seconds):
             return [said("note", f"{fault}: {message}", seconds=seconds)]
         case Moved(endpoint=endpoint, why=why):
@@ -280,7 +283,7 @@ def words(run: Run, event: Event) -> list[TaskEvent]:
         case Decided(n=n, answer="yes", by=by):
             return [said("note", f"{by} says yes to call {n}", n)]
         case Decided(n=n):
-            return [_about(run, said("result", f"denied: {refusal(event)}", n))]
+            return [_about(run, said("result", _refusal_words(run, n, refusal(event)), n))]
         case CancelAsked(by=by):
             return [said("note", f"cancel asked by {by}")]
         case Settled(n=n, outcome=word, by=by):
@@ -336,6 +339,12 @@ def _opened(run: Run, said: Callable[..., TaskEvent]) -> list[TaskEvent]:
 def _about(run: Run, said: TaskEvent) -> TaskEvent:
     done = next(item for item in run.done if item.n == said.n)
     return msgspec.structs.replace(said, tool=done.tool, args=done.args)
+
+
+def _refusal_words(run: Run, n: int, reason: str) -> str:
+    """A no to call n, in the words of what became of it: before a restart it may have run."""
+    doubtful = any(one.n == n and (one.result == "unknown" or one.settled) for one in run.done)
+    return f"denied, and its outcome is unknown: it may have run before: {reason}" if doubtful else f"denied: {reason}"
 
 
 def _result_text(result: Ok | Fault) -> str:

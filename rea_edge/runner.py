@@ -27,6 +27,7 @@ from rea_edge.records import (
     AskedApproval,
     Begin,
     Begun,
+    CutOff,
     Doubted,
     Effect,
     EffectClass,
@@ -252,14 +253,18 @@ class Runner:
             return
         # What was not sent has an end that is known; where an intent stands, that is better than a doubt.
         cut_off = fault == "cancelled" or (fault == "not_sent" and not held.run.open[0].intended)
-        if cut_off and stopping() and held.run.cancel is None:
-            raise Stopped
         seconds = round(time.monotonic() - started, 3)
+        if cut_off and stopping() and held.run.cancel is None:
+            if began and fault == "cancelled" and effect != "read" and not held.run.open[0].intended:
+                self._commit(held, CutOff(n=act.n, seconds=seconds))  # it has begun: whatever follows, that is told
+            raise Stopped
         is_open = began and fault in loop.OPEN_ENDS
         if isinstance(result, Fault) and is_open and held.run.open[0].verify is not None:
             held.note(Doubted(n=act.n, fault=result, seconds=seconds))
         else:
-            held.note(Returned(n=act.n, result=result, seconds=seconds, unknown=is_open and effect == "once"))
+            # One that was cut off before may have taken effect then, whatever comes of it now.
+            unknown = fault is not None and ((is_open and effect == "once") or held.run.open[0].begun)
+            held.note(Returned(n=act.n, result=result, seconds=seconds, unknown=unknown))
 
     def _verify(self, held: Held, asked: Verify, stopping: Callable[[], bool]) -> None:
         self._commit(held)

@@ -1,10 +1,11 @@
 """A whole run on a real store with scripted effects, in a process that kills itself at the border it is told.
 
-    python -m tests.durability.shell FOLDER BORDER
+    python -m tests.durability.shell FOLDER BORDER [FORBIDDEN]
 
 A border is each entry and each return of an effect and of a transaction; the shell counts them as they come, so a
 new effect or commit makes more borders by itself. Effects leave a line in a ledger outside the store, fsynced.
-BORDER 0 kills nowhere. Prints the number of borders, those right behind an act, and the run as it ended.
+BORDER 0 kills nowhere. The gate refuses the tool FORBIDDEN. Prints the number of borders, those right behind an act, and
+the run as it ended.
 """
 
 import os
@@ -91,8 +92,9 @@ class BorderStore(Store):
 class Scripted:
     """Effects that do what the script says: which answer is due is told by the assistant's turns in the request."""
 
-    def __init__(self, ledger: Path, borders: Borders) -> None:
+    def __init__(self, ledger: Path, borders: Borders, forbidden: str = "") -> None:
         self._ledger = ledger
+        self._forbidden = forbidden
         self._borders = borders
         self._refused = False
 
@@ -150,6 +152,8 @@ class Scripted:
         )
 
     def refusal(self, run: Run, act: Act, cancel: Cancel) -> str | None:
+        if act.call.name == self._forbidden:
+            return "it is forbidden since the last start"
         return None
 
     def approval(self, run: Run, act: Act) -> AskedApproval | str | None:
@@ -198,7 +202,7 @@ class Scripted:
             os.fsync(file.fileno())
 
 
-def main(folder: Path, kill_at: int) -> None:
+def main(folder: Path, kill_at: int, forbidden: str = "") -> None:
     borders = Borders(kill_at)
     store = BorderStore.open(folder / "state")
     store.borders = borders
@@ -207,7 +211,7 @@ def main(folder: Path, kill_at: int) -> None:
     with store.transaction() as tx:
         row, _ = tx.add_run("task", "me", "t1", "sha256:x", encode(Job(goal="do it", limits=LIMITS)), None)
     held = journal.load(row)
-    runner = Runner(Scripted(folder / "ledger", borders), lambda row, news: None, lambda seconds: None)
+    runner = Runner(Scripted(folder / "ledger", borders, forbidden), lambda row, news: None, lambda seconds: None)
     if held.run.phase != "ended":
         runner.resume(held, clean=False)
         runner.finish(held, Cancel(), lambda: False)
@@ -215,4 +219,4 @@ def main(folder: Path, kill_at: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rea_edge import unsettled
 from rea_edge.allowance import Spent
 from rea_edge.journal import decode_event
 from rea_edge.records import Answered, Asked, Event, Intended, Moved, Run, Switched, Unanswered
@@ -25,10 +26,10 @@ class Told(msgspec.Struct):
     acts: list[int] = []
 
 
-def shell(folder: Path, kill_at: int = 0, program: str = "shell") -> Told | None:
+def shell(folder: Path, kill_at: int = 0, program: str = "shell", *more: str) -> Told | None:
     """Run it; None if it was killed at its border."""
     done = subprocess.run(
-        [sys.executable, "-m", f"tests.durability.{program}", str(folder), str(kill_at)],
+        [sys.executable, "-m", f"tests.durability.{program}", str(folder), str(kill_at), *more],
         cwd=ROOT, capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     if done.returncode == -9:
@@ -135,6 +136,31 @@ def test_a_run_killed_at_any_border_ends_the_same(tmp_path: Path, whole: Told, e
         words = list(pool.map(lambda n: killed_once(_folder(tmp_path, n), n, whole), borders))
     rings = sum(done.tool == "ring" for done in whole.run.done)
     assert words.count("unknown") >= rings > 0, "each lost effect must be reported unknown"
+
+
+def killed_then_forbidden(folder: Path, border: int) -> tuple[int, str]:
+    """How often `turn`, which may be made again, ran before it was forbidden, and what is said of it."""
+    assert shell(folder, border) is None, "it was to be killed"
+    told = shell(folder, 0, "shell", "turn")
+    assert told is not None and told.run.ended is not None
+    (turn,) = (done for done in told.run.done if done.tool == "turn")
+    store = Store.open(folder / "state")
+    try:
+        listed = [one.n for one in unsettled.listed(store) if one.tool == "turn"]
+    finally:
+        store.close()
+    assert listed == ([turn.n] if turn.result == "unknown" else [])
+    return ledger(folder, "ran").count(f"turn {told.run.id}-{turn.n}"), turn.result
+
+
+def test_a_call_that_ran_and_is_forbidden_after_a_crash_is_never_said_not_to_have_run(
+    tmp_path: Path, whole: Told
+) -> None:
+    borders = range(1, whole.borders + 1, 2)
+    with ThreadPoolExecutor(2) as pool:
+        found = set(pool.map(lambda n: killed_then_forbidden(_folder(tmp_path, n), n), borders))
+    assert (0, "denied") in found and (1, "unknown") in found and (1, "ok") in found
+    assert found <= {(0, "denied"), (0, "unknown"), (1, "unknown"), (1, "ok")}
 
 
 @pytest.mark.slow

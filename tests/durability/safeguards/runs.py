@@ -66,6 +66,16 @@ RUNS = (
         ("tests/test_doubt.py",),
     ),
     Mutation(
+        "a call that a crash cut off and that is refused then is said not to have run",
+        (("loop.py", "doubt.begun(run)", "run"),),
+        (BORDERS, "-k", "forbidden"),
+    ),
+    Mutation(
+        "a call that a stop cut off leaves no row",
+        (("runner.py", "self._commit(held, CutOff(n=act.n,", "held.note(CutOff(n=act.n,"),),
+        ("tests/e2e/test_cut_off.py",),
+    ),
+    Mutation(
         "a settled call is settled once more",
         (("loop.py", "case _, Settled(n=n) if settled.is_open(run, n):", "case _, Settled():"),),
         ("tests/test_settled.py",),
