@@ -83,7 +83,7 @@ def breach(rule: Rule, call: Call, parameters: Args, facts: Facts) -> str | None
         return f"{call.name} requires {missing[0]} first: call that, and look at its result"
     for key, (least, most) in rule.ranges.items():
         value = _given(call, parameters, key)
-        if value is not None and not _between(least, value, most):
+        if not _left_out(call, parameters, key) and not _between(least, value, most):
             return f"{call.name}: {key} must be from {least:g} to {most:g} on this node, not {value!r}"
     for key, allowed in rule.values.items():
         value = _given(call, parameters, key)
@@ -150,6 +150,14 @@ def offered(policy: Policy, tools: Collection[Tool]) -> tuple[Offer, ...]:
 
 def _given(call: Call, parameters: Args, key: str) -> object:
     return call.args.get(key, shape_of(parameters, key).get("default"))
+
+
+def _left_out(call: Call, parameters: Args, key: str) -> bool:
+    """Whether a parameter has no value, also where that is said: a null that is no default may mean anything to a tool."""
+    shape = shape_of(parameters, key)
+    if key in call.args:
+        return call.args[key] is None and "default" in shape and shape["default"] is None
+    return shape.get("default") is None
 
 
 def _between(least: float, value: object, most: float) -> bool:

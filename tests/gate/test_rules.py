@@ -7,7 +7,10 @@ from rea_edge.gate import Facts, breach, too_dear, too_soon
 from rea_edge.records import Args, Call, Hours, Limits, Rate, Rule, Usage
 from rea_edge.rules import hours_of, rate_of
 
-PARAMETERS: Args = {"type": "object", "properties": {"percent": {"type": "integer"}, "speed": {"default": 90}}}
+PARAMETERS: Args = {
+    "type": "object",
+    "properties": {"percent": {"type": "integer"}, "speed": {"default": 90}, "boost": {"default": None}},
+}
 NOON = Facts(minute=720, done=frozenset({"look"}))
 
 
@@ -24,6 +27,9 @@ NOON = Facts(minute=720, done=frozenset({"look"}))
         pytest.param(Rule(ranges={"percent": (0, 80)}), {"percent": True}, NOON, "not True", id="true is no number"),
         pytest.param(Rule(ranges={"percent": (0, 80)}), {"percent": float("nan")}, NOON, "percent", id="not a number"),
         pytest.param(Rule(ranges={"percent": (0, 80)}), {"percent": "high"}, NOON, "percent", id="a text"),
+        pytest.param(Rule(ranges={"percent": (0, 80)}), {"percent": None}, NOON, "not None", id="null is no number"),
+        pytest.param(Rule(ranges={"speed": (0, 80)}), {"speed": None}, NOON, "not None", id="null is no default"),
+        pytest.param(Rule(ranges={"boost": (0, 80)}), {"boost": None}, NOON, None, id="null is what it is left out"),
         pytest.param(Rule(ranges={"percent": (0, 80)}), {}, NOON, None, id="left out, without a default"),
         pytest.param(Rule(ranges={"speed": (0, 80)}), {}, NOON, "not 90", id="left out, and the default is too high"),
         pytest.param(Rule(values={"name": ("pump", "fan")}), {"name": "fan"}, NOON, None, id="one of those"),
