@@ -35,15 +35,18 @@ class Calls:
         starting: Callable[[], bool],
         *,
         once: bool,
+        overtaken: Callable[[], str | None],
     ) -> Result:
         """Make a call, looking once more at what may have come up while it waited. The fault `denied`: it was held back
-        in that last moment. `once`: it is not to be tried again by itself."""
+        in that last moment. `once`: it is not to be tried again by itself. `overtaken()`: why what let it through does
+        not hold any more."""
         denied: str | None = None
         started = False
 
         def counted() -> bool:
             nonlocal denied, started
-            denied = self._held_back(call, effect) or self._gates.take(call.name, self._toolbox.tools)
+            denied = self._held_back(call, effect) or overtaken()
+            denied = denied or self._gates.take(call.name, self._toolbox.tools)
             if denied is None and starting():
                 # A halt may have come while the intent went to disk.
                 denied = self._held_back(call, effect)

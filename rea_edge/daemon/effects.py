@@ -267,9 +267,34 @@ class NodeEffects:
         self, run: Run, call: Call, request_id: str, seconds: float, cancel: Cancel, starting: Callable[[], bool]
     ) -> Result:
         effect = self.effect(call, run.open[0].effect)
-        # A yes, and what was charged, hold for one start; and what has become `once` is not tried again either.
+        # A yes, and what was charged, hold for one start; what has become `once`, and what must rest between two starts,
+        # is not tried again either.
         once = effect == "once" or run.said is not None or self.cost(call) > 0
-        return self._calls.act(run, call, effect, request_id, seconds, cancel, starting, once=once)
+        once = once or self.gates.counts(call.name, self.toolbox.tools)
+
+        def overtaken() -> str | None:
+            return self._overtaken(run, call, effect)
+
+        return self._calls.act(run, call, effect, request_id, seconds, cancel, starting, once=once, overtaken=overtaken)
+
+    def _overtaken(self, run: Run, call: Call, effect: EffectClass) -> str | None:
+        """Why a call that the gate let through may not start, for what came while it waited for its device: a reload,
+        the end of its hours or of a yes. Interlocks are not read again."""
+        head, tools = run.open[0], self.toolbox.tools
+        act = Act(n=head.n, call=call, effect=head.effect, seconds=0.0, tainted=head.tainted)
+        for effects in self._both():
+            if (why := effects.forbidden(run.job, call, self.effect(call, head.effect), tools)) is not None:
+                return why
+        if self.effect(call, head.effect) != effect:
+            return f"{call.name} has become one that acts otherwise while it waited for its device"
+        done = None if run.job.call is not None else gate.done_in(run)
+        if (why := self.gates.breach(call, tools, done)) is not None:
+            return why
+        match self.approvals.asked(run, act, effect, tools):
+            case AskedApproval():
+                return f"{call.name} needs a person's yes since the configuration was reloaded"
+            case why:
+                return why
 
     def _policy(self, job: Job, kind: TaskType) -> Policy:
         closed = self._settings.access.closed_to(job.who)

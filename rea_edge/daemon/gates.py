@@ -85,8 +85,7 @@ class Gates:
 
     def refusal(self, call: Call, tools: Mapping[str, Tool], done: frozenset[str] | None, read: Read) -> str | None:
         """Why the rules do not let this call run now, or None. `read` runs the interlocks' reads, all within one time."""
-        now = self._clock.now()
-        facts = Facts(minute=None if now is None else local_minute(now), done=done)
+        facts = self._facts(done)
         for rule in self.rules(call.name, tools):
             if why := gate.breach(rule, call, tools[call.name].parameters, facts):
                 return why
@@ -95,12 +94,29 @@ class Gates:
                     return why
         return None
 
+    def breach(self, call: Call, tools: Mapping[str, Tool], done: frozenset[str] | None) -> str | None:
+        """As `refusal`, without what interlocks read."""
+        facts, parameters = self._facts(done), tools[call.name].parameters
+        found = (gate.breach(rule, call, parameters, facts) for rule in self.rules(call.name, tools))
+        return next((why for why in found if why), None)
+
+    def _facts(self, done: frozenset[str] | None) -> Facts:
+        now = self._clock.now()
+        return Facts(minute=None if now is None else local_minute(now), done=done)
+
+    def counts(self, name: str, tools: Mapping[str, Tool]) -> bool:
+        """Whether the starts of this tool are counted, so that each attempt would be one."""
+        return bool(self._counted(name, tools))
+
+    def _counted(self, name: str, tools: Mapping[str, Tool]) -> list[Rule]:
+        return [rule for rule in self.rules(name, tools) if rule.rate is not None or rule.dwell_s]
+
     def take(self, name: str, tools: Mapping[str, Tool]) -> str | None:
         """At the moment of a start: why the tool may not start now, or None, and then the start is counted.
 
         On disk before the start, so that a crash cannot forget it; raises what a transaction of the store raises.
         """
-        rules = [rule for rule in self.rules(name, tools) if rule.rate is not None or rule.dwell_s]
+        rules = self._counted(name, tools)
         return self._starts.take(name, rules) if rules else None
 
     def cost(self, name: str, tools: Mapping[str, Tool]) -> float:

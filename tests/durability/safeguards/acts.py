@@ -20,6 +20,21 @@ ACTS = (
         (BEFORE,),
     ),
     Mutation(
+        "a call that waited for its device starts against a reload",
+        (("daemon/calls.py", "denied = self._held_back(call, effect) or overtaken()", "denied = self._held_back(call, effect)"),),
+        ("tests/e2e/test_waited.py",),
+    ),
+    Mutation(
+        "a tool that must rest is tried again at once",
+        (("daemon/effects.py", "once = once or self.gates.counts(call.name, self.toolbox.tools)", "pass"),),
+        ("tests/e2e/test_waited.py",),
+    ),
+    Mutation(
+        "null is in any range",
+        (("gate.py", "if not _left_out(call, parameters, key) and", "if _given(call, parameters, key) is not None and"),),
+        ("tests/gate/test_rules.py",),
+    ),
+    Mutation(
         "two sets of tools use one device at once",
         (("toolbox.py", "self._devices = devices or Devices()", "self._devices = Devices()"),),
         (BEFORE,),
