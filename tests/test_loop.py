@@ -461,6 +461,7 @@ def test_a_prompt_that_no_context_has_room_for_ends_the_run_and_says_so() -> Non
     run = apply(start("rtest-1", Job(goal="goal")), begun(context_tokens=40))
     end = end_of(run)
     assert (end.outcome, end.limit) == ("exceeded", "tokens") and "in a context of 40" in end.reason
+    assert "give the model server a larger one, or the task type fewer tools" in end.reason
     assert "the limit of tokens" in end_of(ready(limits=Limits(tokens=40))).reason
 
 

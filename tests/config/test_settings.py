@@ -12,7 +12,18 @@ import pytest
 
 from rea_edge.allowance import Allowance
 from rea_edge.canonical import canonical
-from rea_edge.config import Memory, Secret, Settings, TaskType, config_hash, default_id, load, public, tool_files
+from rea_edge.config import (
+    DEFAULT_FILE,
+    Memory,
+    Secret,
+    Settings,
+    TaskType,
+    config_hash,
+    default_id,
+    load,
+    public,
+    tool_files,
+)
 from rea_edge.errors import ConfigInvalid
 from rea_edge.fairness import Pace
 from rea_edge.records import Criterion, Hours, Limits, Rate, Rule
@@ -511,3 +522,11 @@ print(*tool_files(load(Path({str(tmp_path / "config.toml")!r}), {{"HOME": "/"}})
     board, *names = done.stdout.split()
     assert board == str(installed / "_data/tools/board.py")
     assert {"board", "boiler"} <= set(names)
+
+
+@pytest.mark.skipif(DEFAULT_FILE.exists(), reason="this machine is a node")
+def test_a_default_file_that_is_not_there_says_how_to_name_another() -> None:
+    with pytest.raises(
+        ConfigInvalid, match=r"config.toml: is not there: write one, or name another with --config FILE"
+    ):
+        load(DEFAULT_FILE, {})

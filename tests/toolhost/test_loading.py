@@ -87,7 +87,7 @@ BAD_FILES = [
     ("eats.py", "x = bytearray(1 << 30)\n", "MemoryError"),
     ("threads.py", "import threading\nthreading.Thread(target=time.sleep, args=(60,)).start()\n", "a thread"),
     ("kind.txt", "", "neither a .py nor a .toml file"),
-    ("first.py", declared("effect='read'", "def doubled() -> None:"), "second.py"),
+    ("first.py", declared("effect='read'", "def doubled() -> None:"), "second.py too: rename one of them"),
 ]  # fmt: skip
 GOOD = {
     "second.py": declared("effect='read'", "def doubled() -> None:"),
