@@ -90,18 +90,26 @@ class Client:
 
     # --- requests
 
-    def ask(self, what: What, keys: Mapping[str, object], leaf: str = "", *, wait_s: float = 0.0) -> Reply:
+    def ask(
+        self,
+        what: What,
+        keys: Mapping[str, object],
+        leaf: str = "",
+        *,
+        wait_s: float = 0.0,
+        still: Callable[[], None] | None = None,
+    ) -> Reply:
         """Send a request and give its reply, however it turns out; `wait_s` is how long it may work on it.
 
         The same request is sent again until it is answered: its id makes that harmless. Likewise a query for which the
-        node is too busy: a long listing is many.
+        node is too busy: a long listing is many. `still` is called once, where there is none at first.
         """
         request_id = str(keys.get("id") or new_id())
         topic = self.topics.send(self.who, what, leaf)
         payload = self._written(topic, {"id": request_id, **keys})
         end_s = time.monotonic() + self._silent_s + wait_s
         wanted = self.topics.reply(self.who, request_id)
-        for message in self._until(end_s, lambda: self._send(topic, payload)):
+        for message in self._until(end_s, lambda: self._send(topic, payload), still):
             if message.topic == wanted and not message.retained:
                 reply = msgspec.json.decode(message.payload, type=Reply)
                 if what != "query" or reply.error is None or reply.error.code != "busy":
@@ -228,12 +236,17 @@ class Client:
 
     # --- inside
 
-    def _until(self, end_s: float, again: Callable[[], None]) -> Iterator[Incoming]:
-        """Messages as they come until `end_s`; `again` is called now and each `RESEND_S`."""
-        due_s = 0.0
+    def _until(
+        self, end_s: float, again: Callable[[], None], still: Callable[[], None] | None = None
+    ) -> Iterator[Incoming]:
+        """Messages as they come until `end_s`; `again` is called now and each `RESEND_S`, `still` the second time."""
+        due_s, sent = 0.0, 0
         while (now_s := time.monotonic()) < end_s and not self._refused:
             if now_s >= due_s:
                 again()
+                sent += 1
+                if sent == 2 and still is not None:
+                    still()
                 due_s = now_s + RESEND_S
             try:
                 yield self._inbox.get(timeout=max(0.0, min(end_s - now_s, POLL_S)))

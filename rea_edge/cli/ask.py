@@ -2,6 +2,7 @@
 `operate`."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -84,7 +85,12 @@ def tasks(client: Client, args: argparse.Namespace, screen: Screen) -> int:
 
 def call(client: Client, args: argparse.Namespace, screen: Screen) -> int:
     keys: Args = {"id": new_id(), "args": _arguments(args.args)} | ({"dry_run": True} if args.dry_run else {})
-    reply = client.ask("call", keys, args.tool, wait_s=CALL_WAIT_S)
+
+    def still() -> None:
+        why = "its device is busy or slow, or a person must say yes (rea-edge asks)"
+        print(f"rea-edge: no answer of {client.node} yet: {why}", file=sys.stderr, flush=True)
+
+    reply = client.ask("call", keys, args.tool, wait_s=CALL_WAIT_S, still=still)
     if args.json:
         screen.say(msgspec.json.encode(reply).decode())
     elif reply.error is not None:

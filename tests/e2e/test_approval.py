@@ -253,6 +253,19 @@ def test_a_tool_that_nobody_can_say_yes_to_never_runs_and_says_so(
         assert checked.returncode == 1 and "approval of ring" in checked.stdout and why in checked.stdout
 
 
+def test_who_calls_a_tool_that_waits_for_a_person_is_told_why_there_is_no_answer(
+    mosquitto: Mosquitto, make_house: MakeHouse
+) -> None:
+    house = make_house(mosquitto, extra=APPROVED + "approve_s = 8\n").start()
+    checked = house.run_command("check", "--config", str(house.config)).stdout
+    assert "approvers none but those of [gate.ring]" in checked
+    with house.client() as client:
+        wait_online(client)
+        done = house.run_command("call", "ring")
+        assert done.returncode == 1 and "approval_timeout" in done.stdout, done
+        assert "or a person must say yes (rea-edge asks)" in done.stderr
+
+
 def test_a_person_sees_approves_and_denies_at_the_command_line(mosquitto: Mosquitto, make_house: MakeHouse) -> None:
     house = make_house(mosquitto, extra=APPROVED).start()
 
