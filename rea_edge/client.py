@@ -107,7 +107,7 @@ class Client:
         request_id = str(keys.get("id") or new_id())
         topic = self.topics.send(self.who, what, leaf)
         payload = self._written(topic, {"id": request_id, **keys})
-        end_s = time.monotonic() + self._silent_s + wait_s
+        end_s = time.monotonic() + self._silent_s
         wanted = self.topics.reply(self.who, request_id)
         for message in self._until(end_s, lambda: self._send(topic, payload), still):
             if message.topic == wanted and not message.retained:
@@ -116,7 +116,7 @@ class Client:
                     return reply
             if message.topic in self._followed:
                 self._early.append(message)
-        raise NodeSilent(self._silence())
+        raise NodeSilent(self._silence(wait_s))
 
     def send(self, what: What, keys: Mapping[str, object], leaf: str = "") -> None:
         """Send a request once and do not wait for what comes of it."""
@@ -293,13 +293,13 @@ class Client:
         self._up.put(None)
         return ()
 
-    def _silence(self) -> str:
+    def _silence(self, wait_s: float = 0.0) -> str:
         if self._refused:
             return f"the broker refused {self._refused}: its access rules do not let {self.who} send there"
         heard = (
             f"its last status is {self._known().state}" if self._status else "this broker has no status of such a node"
         )
-        return f"node {self.node} has not answered for {self._silent_s:.0f} s; {heard}"
+        return f"node {self.node} has not answered for {self._silent_s + wait_s:.0f} s; {heard}"
 
     def _known(self) -> NodeStatus:
         assert self._status is not None

@@ -11,7 +11,7 @@ import msgspec
 from rea_edge.cli import approve, operate
 from rea_edge.cli.readings import show_readings
 from rea_edge.client import Client, new_id
-from rea_edge.errors import RequestRefused
+from rea_edge.errors import NodeSilent, RequestRefused
 from rea_edge.journal import decode_event
 from rea_edge.parameters import needed_in, shapes_of
 from rea_edge.records import Args
@@ -90,7 +90,10 @@ def call(client: Client, args: argparse.Namespace, screen: Screen) -> int:
         why = "its device is busy or slow, or a person must say yes (rea-edge asks)"
         print(f"rea-edge: no answer of {client.node} yet: {why}", file=sys.stderr, flush=True)
 
-    reply = client.ask("call", keys, args.tool, wait_s=CALL_WAIT_S, still=still)
+    try:
+        reply = client.ask("call", keys, args.tool, wait_s=CALL_WAIT_S, still=still)
+    except NodeSilent as exc:
+        raise NodeSilent(f"{exc}; if it has the call, this tells how it ended: rea-edge show {keys['id']}") from None
     if args.json:
         screen.say(msgspec.json.encode(reply).decode())
     elif reply.error is not None:
