@@ -20,6 +20,7 @@ from rea_edge.tool import request_id, tool
 
 LONGEST_NOTE = 500  # characters; a note is a sentence or two, a model pays for each that it finds
 MOST_FOUND = 10
+LAST_AT = 253_402_300_800  # the year 10000, which no clock of ours says
 LARGEST_KIB = 4096  # the whole file is read at each call
 
 Text = Annotated[str, Meta(min_length=1, max_length=LONGEST_NOTE)]
@@ -97,7 +98,7 @@ def search_notes(words: Annotated[str, Meta(max_length=100)], most: Most = 5) ->
 def _file() -> Path:
     named = os.environ.get("REA_TOOL_NOTES_FILE")
     if named:
-        return Path(named)
+        return Path(named).resolve()  # the owner's word, and may be a link
     state = os.environ.get("REA_STATE_DIR")
     if not state:
         raise RuntimeError("there is no place for notes: set REA_TOOL_NOTES_FILE, or run under rea-edge")
@@ -115,7 +116,7 @@ def _cap() -> int:
 def _locked(path: Path) -> Iterator[None]:
     # The lock has a file of its own: the notes' file is replaced when it is cut.
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(path.name + ".lock").open("a") as lock:
+    with open(path.with_name(path.name + ".lock"), "a", opener=_no_link) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -123,7 +124,8 @@ def _locked(path: Path) -> Iterator[None]:
 def _entries(path: Path) -> list[Entry]:
     """Every whole line; what a power cut or a stranger left is passed over."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        with open(path, "rb", opener=_no_link) as file:
+            lines = file.read().split(b"\n")
     except FileNotFoundError:
         return []
     return [entry for line in lines if (entry := _entry(line)) is not None]
@@ -132,7 +134,7 @@ def _entries(path: Path) -> list[Entry]:
 def _entry(line: bytes) -> Entry | None:
     try:
         match json.loads(line):
-            case {"id": str(id), "at": float() | int() as at, "text": str(text)}:
+            case {"id": str(id), "at": float() | int() as at, "text": str(text)} if 0 <= at < LAST_AT:
                 return {"id": id, "at": at, "text": text}
     except (ValueError, RecursionError):
         return None
@@ -167,7 +169,7 @@ def _newest(entries: list[Entry], room: int) -> list[Entry]:
 
 def _append(path: Path, line: bytes) -> None:
     fresh = not path.exists()
-    with path.open("a+b") as file:
+    with open(path, "a+b", opener=_no_link) as file:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(end - 1)
@@ -182,7 +184,8 @@ def _append(path: Path, line: bytes) -> None:
 
 def _replace(path: Path, body: bytes) -> None:
     fresh = path.with_name(path.name + ".new")
-    with fresh.open("wb") as file:
+    fresh.unlink(missing_ok=True)
+    with open(fresh, "xb", opener=_no_link) as file:
         file.write(body)
         file.flush()
         os.fsync(file.fileno())
@@ -197,6 +200,11 @@ def _sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _no_link(name: str, flags: int) -> int:
+    # Every tool writes into the folder: a link that one of them has put there leads to what only this one may write.
+    return os.open(name, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _said(at: float) -> str:

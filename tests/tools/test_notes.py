@@ -129,3 +129,27 @@ def test_a_place_and_a_cap_that_are_not_there_are_named(tmp_path: Path) -> None:
     assert "set REA_TOOL_NOTES_FILE" in refusal("notes.py", "write_note", {"text": "x"})
     said = refusal("notes.py", "write_note", {"text": "x"}, REA_STATE_DIR=str(tmp_path), REA_TOOL_NOTES_KIB="many")
     assert "REA_TOOL_NOTES_KIB='many' is not a number of KiB from 1 to 4096" in said
+
+
+@pytest.mark.parametrize("name", ["notes.jsonl", "notes.jsonl.lock", "notes.jsonl.new"])
+def test_a_link_that_another_tool_has_put_there_is_not_written_through(tmp_path: Path, name: str) -> None:
+    theirs, state = tmp_path / "theirs", tmp_path / "state"
+    theirs.write_text("what is theirs\n")
+    state.mkdir()
+    for number in range(10):  # so many that the next one has the file cut
+        call("notes.py", "write_note", {"text": f"{number} " * 60}, REA_STATE_DIR=str(state), REA_TOOL_NOTES_KIB="1")
+    (state / name).unlink(missing_ok=True)
+    (state / name).symlink_to(theirs)
+    for _ in range(10):
+        calls: list[tuple[str, dict[str, object]]] = [("write_note", {"text": "mine " * 60})]
+        with start("notes.py", calls, REA_STATE_DIR=str(state), REA_TOOL_NOTES_KIB="1") as writing:
+            writing.communicate(timeout=30)
+    assert theirs.read_text() == "what is theirs\n"
+
+
+def test_a_note_of_an_impossible_time_costs_only_itself(file: Path) -> None:
+    write(file, "kept")
+    for at in ("1e300", "Infinity", "-1e20", "NaN"):
+        with file.open("a") as notes:
+            notes.write(f'{{"id":"","at":{at},"text":"strange"}}\n')
+    assert found(file, "") == ["kept"]
