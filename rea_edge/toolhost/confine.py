@@ -43,6 +43,7 @@ def shut_in(confinement: Confinement) -> None:
         read=(*COMMON, *(NAMES if sandbox.network else ()), *map(expanded, sandbox.read)),
         write=("/dev/null", *map(expanded, sandbox.write)),
         network=sandbox.network,
+        shared=os.environ.get("REA_STATE_DIR", "").rstrip("/"),
     )
     return landlock.confine(view)
 

@@ -41,12 +41,13 @@ class Beneath(ctypes.Structure):
 
 class View(Struct, frozen=True):
     """What may be seen: paths to read and execute, to read, to read and write; TCP or none. Paths that are not there
-    are left out."""
+    are left out. `shared` is a folder that tools write to: below it no link is followed."""
 
     run: Sequence[str]
     read: Sequence[str]
     write: Sequence[str]
     network: bool
+    shared: str = ""
 
 
 def version() -> int:
@@ -72,7 +73,7 @@ def confine(view: View) -> None:
             (view.write, handled & ~EXECUTE),
         ):
             for path in paths:
-                _allow(ruleset, path, rights & handled)
+                _allow(ruleset, path, rights & handled, view.shared)
         promise_no_new_privileges()
         _done(_libc().syscall(RESTRICT_SELF, ruleset, 0))
     finally:
@@ -84,9 +85,27 @@ def promise_no_new_privileges() -> None:
     _done(_libc().prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
+def _opened(path: str, shared: str) -> int:
+    """A descriptor of a path. Another tool may have put a link into the shared folder: that would be its word, and not
+    the owner's, on what may be seen."""
+    if not shared or not path.startswith(f"{shared}/"):
+        return os.open(path, os.O_PATH | os.O_CLOEXEC)
+    found = os.open(shared, os.O_PATH | os.O_CLOEXEC)
+    for part in path.removeprefix(f"{shared}/").split("/"):
+        above = found
+        try:
+            found = os.open(part or ".", os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=above)
+        finally:
+            os.close(above)
+        if stat.S_ISLNK(os.fstat(found).st_mode):
+            os.close(found)
+            raise Unconfined(f"{part!r} in {path!r} is a link, which is not followed")
+    return found
+
+
+def _allow(ruleset: int, path: str, rights: int, shared: str) -> None:
     try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = _opened(path, shared)
     except OSError:
         return
     try:

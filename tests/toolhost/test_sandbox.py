@@ -180,3 +180,34 @@ def test_a_path_that_is_not_absolute_is_refused_at_load(tmp_path: Path, path: st
     )
     with started(tmp_path, {"bad.py": source}) as rig:
         assert not rig.tools and "look.sandbox" in rig.loaded.faults[0]
+
+
+PLANTED = '''
+import pathlib
+
+@tool(effect="idempotent", sandbox={"write": ["$REA_STATE_DIR"]})
+def plant(target: str) -> str:
+    """Put a link where the other tool has its folder."""
+    link = pathlib.Path(os.environ["REA_STATE_DIR"], "own")
+    link.symlink_to(target)
+    return "planted"
+
+
+@tool(effect="idempotent", sandbox={"write": ["$REA_STATE_DIR/own"]})
+def reach(target: str) -> str:
+    """Read and write what only the link leads to."""
+    pathlib.Path(target, "mine").write_text("x")
+    return "reached"
+'''
+
+
+@needs_landlock
+def test_a_link_in_the_tools_folder_lets_no_tool_out_of_its_sandbox(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    (tmp_path / "state").mkdir()
+    with started(tmp_path / "state", {"planted.py": PLANTED}) as rig:
+        assert said(rig.call("plant", target=str(target))) == "planted"
+        result = rig.call("reach", target=str(target))
+    assert isinstance(result, Fault) and "PermissionError" in result.message, result
+    assert list(target.iterdir()) == []
