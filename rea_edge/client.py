@@ -107,7 +107,7 @@ class Client:
         request_id = str(keys.get("id") or new_id())
         topic = self.topics.send(self.who, what, leaf)
         payload = self._written(topic, {"id": request_id, **keys})
-        end_s = time.monotonic() + self._silent_s
+        end_s = time.monotonic() + self._silent_s + wait_s
         wanted = self.topics.reply(self.who, request_id)
         for message in self._until(end_s, lambda: self._send(topic, payload), still):
             if message.topic == wanted and not message.retained:

@@ -50,10 +50,11 @@ def test_a_tool_is_told_with_what_it_does_costs_and_waits_for(store: Store) -> N
         "risk": "it acts, and nothing takes it back",
         "description": "Turn.",
         "parameters": TURN.parameters,
+        "takes_s": 130.0,
         "cost": 2.0,
         "confirm": "task",
     }
-    assert set(card_of(PLAIN, settings(), store)) == {"name", "effect", "risk", "description", "parameters"}
+    assert set(card_of(PLAIN, settings(), store)) == {"name", "effect", "risk", "description", "parameters", "takes_s"}
 
 
 def test_the_higher_cost_is_told(store: Store) -> None:

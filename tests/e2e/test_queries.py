@@ -157,7 +157,8 @@ def test_the_settings_and_tools_that_are_shown_are_lists_of_what_may_be(people: 
     config = people.you.data("query", {}, "config")
     assert isinstance(config, dict)
     assert sorted(config) == [
-        "access", "broker", "config_hash", "endpoint", "gate", "limits", "log", "memory", "node", "queue", "store", "task",
+        "access", "broker", "config_hash", "endpoint", "gate", "limits", "log", "memory", "node", "peer", "queue",
+        "store", "task",
     ]  # fmt: skip
     assert sorted(config["access"]) == ["identity", "plain_text"]
     assert sorted(config["endpoint"][0]) == [
