@@ -4,8 +4,8 @@
 
 A border is each entry and each return of an effect and of a transaction; the shell counts them as they come, so a
 new effect or commit makes more borders by itself. Effects leave a line in a ledger outside the store, fsynced.
-BORDER 0 kills nowhere. The gate refuses the tool FORBIDDEN. Prints the number of borders, those right behind an act, and
-the run as it ended.
+BORDER 0 kills nowhere. The gate refuses the tool FORBIDDEN. Prints the number of borders, those around an act, and the
+run as it ended.
 """
 
 import os
@@ -70,7 +70,7 @@ class Borders:
     def __init__(self, kill_at: int) -> None:
         self._kill_at = kill_at
         self.count = 0
-        self.acts: list[int] = []  # where a call has taken effect, and nobody knows it yet
+        self.acts: list[int] = []  # right before a call takes effect, and right behind that
 
     def cross(self) -> None:
         self.count += 1
@@ -189,6 +189,7 @@ class Scripted:
         self._borders.cross()
         if cancel.cancelled or not starting():
             return Fault(fault="cancelled", message="it was cancelled before it started")
+        self._borders.acts.append(self._borders.count + 1)
         self._borders.cross()
         self._note(f"ran {call.name} {request_id}")
         self._borders.acts.append(self._borders.count + 1)
