@@ -245,6 +245,7 @@ class Asks:
             ask_hash=ask.ask_hash,
             risk=ask.risk,
             tainted_by=ask.tainted_by or None,
+            hidden=ask.hidden,
             until=self._report.until(left_s),
             expires_s=round(left_s, 1),
             at=self._report.at(),

@@ -250,6 +250,7 @@ class AskedApproval(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="as
     shown: Args
     risk: str
     tainted_by: str = ""  # where the free text came from that the model had read
+    hidden: bool = False  # `shown` is not all of the arguments: something in them looks like a secret
 
 
 class Decided(Frozen, frozen=True, kw_only=True, tag_field="kind", tag="decided"):

@@ -173,6 +173,7 @@ class AskShown(Published, frozen=True, kw_only=True):
     ask_hash: str
     risk: str
     tainted_by: str | None = None  # where free text came from that the asking model had read
+    hidden: bool = False  # `args` are not all that runs: something in them looks like a secret, and is not shown
     until: str | None = None
     expires_s: float
     at: str | None = None

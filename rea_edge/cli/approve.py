@@ -63,6 +63,10 @@ def _show(screen: Screen, one: AskShown) -> None:
     screen.say(harmless(f"  asked for by {one.who}/{one.task}{behalf}" + (f": {one.goal}" if one.goal else "")))
     if one.tainted_by:
         screen.say(f"  the model had read text that may say anything, before it asked for this: {one.tainted_by}")
+    if one.hidden:
+        screen.say(
+            "  not all of its arguments is shown (***): they hold what looks like a secret, or is meant to look so"
+        )
     until = f", until {one.until}" if one.until else ""
     screen.say(f"  {one.risk}; it waits {one.expires_s:.0f} s{until}")
     screen.say(f"  {one.ask_hash}")

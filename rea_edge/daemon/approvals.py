@@ -90,6 +90,7 @@ class Approvals:
             shown=shown,
             risk=approval.RISK[effect] + (f"; it costs {cost:g}" if (cost := self.cost(act.call.name, tools)) else ""),
             tainted_by=tainted_by,
+            hidden=shown != act.call.args,
         )
 
     def trusts(self, task_type: str) -> bool:
