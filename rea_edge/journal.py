@@ -302,13 +302,15 @@ class Held:
             self._charge(tx, run)
             if wanted:
                 tx.append(self.row.row, run.seq - len(wanted), [*self._bodies, *more], self._clock())
-            state = _state(run)
-            if state != self.row.state:
+            row, state = self.row, _state(run)
+            if state != row.state:
                 outcome = run.ended.outcome if run.ended else None
-                self.row = tx.set_state(self.row.row, state, outcome, self._books.lived_s())
-            unsettled.add(tx, self.row, run, len(self._base.done), self._clock())
+                row = tx.set_state(row.row, state, outcome, self._books.lived_s())
+            unsettled.add(tx, row, run, len(self._base.done), self._clock())
             if any(is_kept(event) for event in wanted):
-                self._publish(tx, self.row, run)
+                self._publish(tx, row, run)
+        # Only what is on disk is true: after a full disk the same commit is made once more, row and all.
+        self.row = row
         self.run = self._base = run
         self.size += sum(map(len, more))
         self._noted, self._bodies = [], []

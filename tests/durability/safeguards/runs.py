@@ -132,9 +132,9 @@ RUNS = (
         (
             (
                 "journal.py",
-                "            if any(is_kept(event) for event in wanted):\n                self._publish(tx, self.row, run)\n",
+                "            if any(is_kept(event) for event in wanted):\n                self._publish(tx, row, run)\n",
                 "        if any(is_kept(event) for event in wanted):\n            with self._store.transaction() as tx:\n"
-                "                self._publish(tx, self.row, run)\n",
+                "                self._publish(tx, row, run)\n",
             ),
         ),
         (BORDERS,),

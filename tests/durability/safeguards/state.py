@@ -67,4 +67,9 @@ STATE = (
         (("store/opening.py", '    write_meta(db, "open", "1")\n', ""),),
         (CUT,),
     ),
+    Mutation(
+        "a row counts as ended whose end found no room",
+        (("journal.py", "                row = tx.set_state(row.row", "                row = self.row = tx.set_state(row.row"),),
+        ("tests/store/test_held.py",),
+    ),
 )  # fmt: skip
