@@ -106,6 +106,8 @@ class Link:
         self._beat_s = time.monotonic()
         self._sessions = 0
         self._session_made = False  # by us, or perhaps by us
+        self._controls_made = False  # likewise the session of the controls
+        self._controls_met = False  # one that was there before; where a login has one session, it is that of all
         self._last_error = ""
         self._too_large = 0
         self._unreadable = 0
@@ -236,17 +238,21 @@ class Link:
         return [controls, structs.replace(main, dropped=(*presence, *heard))]
 
     def _connected(self, present: bool) -> None:
-        old, self._session_made = present and not self._session_made, True
+        old = present and (not self._session_made or (self._controls_met and bool(self._sharing.alone)))
+        self._session_made, self._controls_met = True, self._controls_met and not old
         self._on_connected(old)
 
     def _controls_connected(self, present: bool) -> None:
         # Where a login has one session this one has just made it, and the other connection is about to meet it.
         self._session_made |= not present
+        self._controls_met |= present and not self._controls_made
+        self._controls_made = True
 
     def _came_up(self) -> Sequence[Outgoing]:
         life = self._life
         assert life is not None and life.main is not None
         self._sharing.worked(own=life.controls is not None)
+        self._controls_met = False  # nothing more is to be learnt from it
         self._sessions += 1
         self._phase = "up"
         session = Session(
@@ -282,7 +288,8 @@ class Link:
             (self._urgent if one.line.controls else self._feed).end(one, blamed=one is first and _may_be_blamed(one))
         if was_up:
             self._tell_down(reason)
-        self._session_made |= life.main is not None and life.main.reached and not life.main.answered
+        self._session_made |= _perhaps_made(life.main)
+        self._controls_made |= _perhaps_made(life.controls)
         last = first or (life.lines[-1] if life.lines else None)
         if last is None:
             return self._rest_after(life, taken_over=False)
@@ -347,6 +354,11 @@ class Link:
 
 def _always() -> Literal["yes"]:
     return "yes"
+
+
+def _perhaps_made(one: Connection | None) -> bool:
+    """Whether this connection may have made a session at the broker without our hearing of it."""
+    return one is not None and one.reached and not one.answered
 
 
 def _may_be_blamed(ended: Connection) -> bool:

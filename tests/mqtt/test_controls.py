@@ -87,6 +87,7 @@ def test_where_a_login_has_one_session_that_of_an_earlier_node_is_still_found(
         try:
             station.link.start()
             wait_until(lambda station=station: station.link.state.controls.startswith("shared"), "it gives way", 10)  # type: ignore[misc]
+            station.wait_up()  # it is known with the connection after that at the latest
             assert any(station.old) == old
         finally:
             station.link.stop(None, 2.0)
