@@ -17,6 +17,14 @@ from .servers import Act, delta, endpoint_at, listening, raw_server, read_reques
 PROPS = {"default_generation_settings": {"n_ctx": 2048}}
 
 
+def probed(url: str, seconds: float = 5, depth: Depth = "pages") -> Profile:
+    endpoint = endpoint_at(url)
+    try:
+        return probe(endpoint, seconds=seconds, cancel=Cancel(), depth=depth)
+    finally:
+        endpoint.close()  # a page that was not waited for leaves a connection
+
+
 def profile_of(props: object, models: object, model: str = "m") -> Profile:
     """Of a server that has these two pages (None: 404)."""
 
@@ -29,11 +37,7 @@ def profile_of(props: object, models: object, model: str = "m") -> Profile:
                 connection.sendall(reply(json.dumps(page).encode()))
 
     with raw_server(act) as url:
-        endpoint = endpoint_at(url)
-        try:
-            return probe(endpoint, seconds=5, cancel=Cancel())
-        finally:
-            endpoint.close()
+        return probed(url)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,7 @@ def test_a_page_that_is_not_there_in_any_way_tells_nothing(page: bytes, name: st
 
 def test_a_key_that_the_list_of_models_refuses_is_told() -> None:
     with raw_server(says(reply(b"", status="401 Key"))) as url, pytest.raises(EndpointFailed, match="401"):
-        probe(endpoint_at(url), seconds=5, cancel=Cancel())
+        probed(url)
 
 
 def test_one_page_that_hangs_costs_a_part_of_the_time_and_two_are_told() -> None:
@@ -117,9 +121,9 @@ def test_one_page_that_hangs_costs_a_part_of_the_time_and_two_are_told() -> None
         return act
 
     with raw_server(hangs(b"GET /props")) as url:
-        assert probe(endpoint_at(url), seconds=2, cancel=Cancel()).context_tokens == 4000
+        assert probed(url, 2).context_tokens == 4000
     with raw_server(hangs(b"GET /props", b"GET /v1/models")) as url, pytest.raises(EndpointFailed) as caught:
-        probe(endpoint_at(url), seconds=2, cancel=Cancel())
+        probed(url, 2)
     assert caught.value.kind == "timeout_header"
 
 
@@ -132,11 +136,9 @@ def test_a_person_who_asks_for_all_is_told_what_answers_although_no_page_does() 
             connection.close()
 
     with raw_server(act) as url:
-        endpoint = endpoint_at(url)
-        assert probe(endpoint, seconds=2, cancel=Cancel(), depth="full").json_schema
-        endpoint.close()
+        assert probed(url, 2, "full").json_schema
     with raw_server(hang) as url, pytest.raises(EndpointFailed, match="gave up"):
-        probe(endpoint_at(url), seconds=1, cancel=Cancel(), depth="full")
+        probed(url, 1, "full")
 
 
 def hang(connection: socket.socket) -> None:
@@ -294,5 +296,5 @@ def test_a_server_that_is_not_there_has_no_profile() -> None:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
     listener.close()
     with pytest.raises(EndpointFailed) as caught:
-        probe(endpoint_at(url), seconds=5, cancel=Cancel())
+        probed(url)
     assert caught.value.kind == "connect"
